@@ -12,6 +12,7 @@
 #include "kiln/loss.h"
 #include "kiln/norm.h"
 #include "kiln/pool.h"
+#include "kiln/recurrent.h"
 #include "kiln/reduce.h"
 #include "kiln/resize.h"
 #include "kiln/softmax.h"
@@ -36,6 +37,7 @@ NormOptions options_of(const kiln_norm_options& given, const char* function);
 NormAffineOptions options_of(const kiln_norm_affine_options& given, const char* function);
 NormGradientOptions options_of(const kiln_norm_gradient_options& given, const char* function);
 PoolOptions options_of(const kiln_pool_options& given, int rank, const char* function);
+RecurrentOptions options_of(const kiln_recurrent_options& given, const char* function);
 ReduceOptions options_of(const kiln_reduce_options& given, const char* function);
 ResizeOptions options_of(const kiln_resize_options& given, const char* function);
 SoftmaxOptions options_of(const kiln_softmax_options& given, const char* function);

@@ -73,6 +73,8 @@ void require_extents(const Node& node, int input, const Extents& expected, std::
 }
 
 Layer layer_of(const Node& node) {
+  if (node.attributes().has("clip")) refuse("it clips what the activations are given (clip)");
+  if (node.attributes().integer("input_forget", 0) != 0) refuse("its input and forget gates are one (input_forget)");
   Layer layer;
   if (node.rank(x_input) != 3 || node.rank(w_input) != 3 || node.rank(r_input) != 3) {
     node.fail("its input and weights have to have three dimensions each");
@@ -82,13 +84,11 @@ Layer layer_of(const Node& node) {
   recurrent.direction = direction_of(node);
   layer.directions = directions_of(recurrent.direction);
   recurrent.cell = cell_of(node, layer.directions);
-  recurrent.order = recurrent.cell == RecurrentCell::lstm || recurrent.cell == RecurrentCell::gru ? GateOrder::iofc
-                                                                                                   : GateOrder::ifco;
+  recurrent.order = recurrent.cell == RecurrentCell::lstm || recurrent.cell == RecurrentCell::gru ? RecurrentOrder::iofc
+                                                                                                   : RecurrentOrder::ifco;
   if (recurrent.cell == RecurrentCell::gru && node.attributes().integer("linear_before_reset", 0) == 0) {
-    recurrent.reset = ResetGate::before;
+    recurrent.reset = RecurrentReset::before;
   }
-  if (node.attributes().has("clip")) refuse("it clips what the activations are given (clip)");
-  if (node.attributes().integer("input_forget", 0) != 0) refuse("its input and forget gates are one (input_forget)");
   const Extents &x = node.extents(x_input), &r = node.extents(r_input);
   layer.steps = x[layer.batch_first ? 1 : 0];
   layer.images = x[layer.batch_first ? 0 : 1];

@@ -225,21 +225,21 @@ std::string_view to_string(RecurrentDirection direction) {
   return "?";
 }
 
-std::string_view to_string(ResetGate reset) {
+std::string_view to_string(RecurrentReset reset) {
   switch (reset) {
-    case ResetGate::after:
+    case RecurrentReset::after:
       return "after";
-    case ResetGate::before:
+    case RecurrentReset::before:
       return "before";
   }
   return "?";
 }
 
-std::string_view to_string(GateOrder order) {
+std::string_view to_string(RecurrentOrder order) {
   switch (order) {
-    case GateOrder::ifco:
+    case RecurrentOrder::ifco:
       return "ifco";
-    case GateOrder::iofc:
+    case RecurrentOrder::iofc:
       return "iofc";
   }
   return "?";
@@ -272,8 +272,8 @@ RecurrentForward RecurrentForward::of(const Request& request) {
   view.cn = optional_operand(request, "cn");
   view.cell = cell_of(request);
   view.direction = direction_of(request);
-  view.reset = request.word("reset") == "after" ? ResetGate::after : ResetGate::before;
-  view.order = request.word("order") == "ifco" ? GateOrder::ifco : GateOrder::iofc;
+  view.reset = request.word("reset") == "after" ? RecurrentReset::after : RecurrentReset::before;
+  view.order = request.word("order") == "ifco" ? RecurrentOrder::ifco : RecurrentOrder::iofc;
   view.blend = request.blend;
   view.dynamic_batch = request.dynamic_batch;
   return view;

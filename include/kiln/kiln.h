@@ -33,6 +33,7 @@
 #include "kiln/c/loss.h"
 #include "kiln/c/norm.h"
 #include "kiln/c/pool.h"
+#include "kiln/c/recurrent.h"
 #include "kiln/c/reduce.h"
 #include "kiln/c/resize.h"
 #include "kiln/c/softmax.h"

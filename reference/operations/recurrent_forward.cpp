@@ -131,7 +131,7 @@ class Lines {
     int64_t reset, update, fresh;         // gru
   };
   Places places() const {
-    return view_.order == GateOrder::ifco ? Places{0, 1, 2, 3, 0, 1, 2} : Places{0, 2, 3, 1, 1, 0, 2};
+    return view_.order == RecurrentOrder::ifco ? Places{0, 1, 2, 3, 0, 1, 2} : Places{0, 2, 3, 1, 1, 0, 2};
   }
 
   // Kernels may round h to the dtype of r.
@@ -188,7 +188,7 @@ class Lines {
       const auto place = static_cast<size_t>(u);
       const int64_t row = at.fresh * hidden + u, update = at.update * hidden + u;
       const Bounded z = gate(sum_of({given(step, update), products(step, update, h)}));
-      const Bounded inside = view_.reset == ResetGate::before ? products(step, row, kept)
+      const Bounded inside = view_.reset == RecurrentReset::before ? products(step, row, kept)
                                                               : product(reset[place], products(step, row, h));
       const Bounded n = squashed(sum_of({given(step, row), inside}));
       const Bounded rest = sum_of({{1, 0}, {-z.value, z.error}});

@@ -48,8 +48,8 @@ Prelude recurrent_prelude(const RecurrentForward& layer) {
   prelude.flag("WITH_LENGTHS", layer.lengths.has_value());
   prelude.array("LENGTHS_STRIDES", layer.lengths ? layer.lengths->strides : std::vector<int64_t>{0});
   prelude.constant("CELL", static_cast<int64_t>(layer.cell));
-  prelude.flag("RESETS_BEFORE", layer.reset == ResetGate::before);
-  prelude.flag("ORDER_IOFC", layer.order == GateOrder::iofc);
+  prelude.flag("RESETS_BEFORE", layer.reset == RecurrentReset::before);
+  prelude.flag("ORDER_IOFC", layer.order == RecurrentOrder::iofc);
   prelude.flag("IS_REVERSE", layer.direction == RecurrentDirection::reverse);
   prelude.constant("STEPS", layer.steps()).constant("DIRECTIONS", layer.directions());
   prelude.constant("HIDDEN", layer.hidden());

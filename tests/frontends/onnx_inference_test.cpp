@@ -143,7 +143,7 @@ TEST(OnnxInference, IsNotAskedAboutOperatorsThatItCannotBear) {
   for (const char* type : {"LSTM", "GRU", "RNN"}) {
     OnnxModel layer(7);
     layer.input("x", {}).input("w", {}).input("r", {});
-    layer.node(type, {"x", "w", "r"}, {"y"}, {{"hidden_size", int64_t{-1}}});
+    layer.node(type, {"x", "w", "r"}, {"y"}, {{"hidden_size", int64_t{-1}}, {"clip", 1.0F}});
     is_uncovered(layer);
   }
 }

@@ -1,4 +1,4 @@
-// References against PyTorch: elements_torch.py, rows_torch.py and windows_torch.py made the tables.
+// References against PyTorch: elements_torch.py, recurrent_torch.py, rows_torch.py and windows_torch.py made the tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -117,6 +117,10 @@ TEST(TorchTable, HasTheRowsOfTheReference) {
   EXPECT_EQ(expect_table("rows_torch.txt"), 212);
 }
 
+TEST(TorchTable, HasTheRecurrentLayersOfTheReference) {
+  EXPECT_EQ(expect_table("recurrent_torch.txt"), 27);
+}
+
 TEST(TorchTable, HasTheWindowsAndProductsOfTheReference) {
   EXPECT_EQ(expect_table("windows_torch.txt"), 110);
 }
@@ -153,7 +157,7 @@ TEST(TorchTable, IsWhatPyTorchWrites) {
     GTEST_SKIP() << "PyTorch is not installed: scripts/setup --torch";
   }
   for (const std::string name :
-       {"activation_torch", "cross_entropy_torch", "elements_torch", "rows_torch", "windows_torch"}) {
+       {"activation_torch", "cross_entropy_torch", "elements_torch", "recurrent_torch", "rows_torch", "windows_torch"}) {
     const std::string path = "tests/reference/" + name;
     expect_made_by_pytorch(path + ".py", path + ".txt", 1e-12);
   }

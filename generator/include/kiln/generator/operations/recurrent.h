@@ -18,13 +18,13 @@ enum class RecurrentCell { lstm, gru, tanh, relu };
 enum class RecurrentDirection { forward, reverse, both };
 
 /// Where the reset gate of a GRU stands.
-enum class ResetGate {
+enum class RecurrentReset {
   after,   ///< behind the product with the recurrent weights: reset (r h + r_bias), as in PyTorch and cuDNN
   before,  ///< in front of it: r (reset h) + r_bias, as in the first paper and ONNX's default
 };
 
 /// Order of the gates along the rows of weights.
-enum class GateOrder {
+enum class RecurrentOrder {
   ifco,  ///< LSTM: input, forget, cell, output. GRU: reset, update, new. As in PyTorch and cuDNN
   iofc,  ///< LSTM: input, output, forget, cell. GRU: update, reset, new. As in ONNX
 };
@@ -32,8 +32,8 @@ enum class GateOrder {
 /// The name in requests; "?" for a value that is none.
 std::string_view to_string(RecurrentCell cell);
 std::string_view to_string(RecurrentDirection direction);
-std::string_view to_string(ResetGate reset);
-std::string_view to_string(GateOrder order);
+std::string_view to_string(RecurrentReset reset);
+std::string_view to_string(RecurrentOrder order);
 
 /// Gates of a cell: 4, 3 or 1.
 int64_t gates_of(RecurrentCell cell);
@@ -48,7 +48,7 @@ int64_t directions_of(RecurrentDirection direction);
 ///   LSTM         i = s(gates_i + p_i + u_i c)   f = s(gates_f + p_f + u_f c)   c' = f c + i tanh(gates_c + p_c)
 ///                o = s(gates_o + p_o + u_o c')   h' = o tanh(c')     (u: peepholes, 0 without them)
 ///   GRU          z = s(gates_z + p_z)   q = s(gates_q + p_q)   (z: update, q: reset)
-///                n = tanh(gates_n + q p_n), or tanh(gates_n + r_n (q h) + r_bias_n) with ResetGate::before
+///                n = tanh(gates_n + q p_n), or tanh(gates_n + r_n (q h) + r_bias_n) with RecurrentReset::before
 ///                h' = (1 - z) n + z h
 ///
 /// gates: N,T,D,GH (images, steps, directions, the H elements of each gate one gate behind the other)
@@ -66,8 +66,8 @@ struct RecurrentForward {
   std::optional<TensorSpec> r_bias, peepholes, h0, c0, lengths, hn, cn;
   RecurrentCell cell = RecurrentCell::lstm;
   RecurrentDirection direction = RecurrentDirection::forward;
-  ResetGate reset = ResetGate::after;
-  GateOrder order = GateOrder::ifco;
+  RecurrentReset reset = RecurrentReset::after;
+  RecurrentOrder order = RecurrentOrder::ifco;
   Blend blend;
   bool dynamic_batch = false;
 
