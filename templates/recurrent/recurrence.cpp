@@ -23,7 +23,8 @@ void add_optional(Prelude& prelude, const std::string& name, const std::optional
 
 std::vector<const TensorSpec*> tensors_of(const RecurrentForward& layer) {
   std::vector<const TensorSpec*> tensors = {&layer.gates, &layer.r, &layer.y};
-  for (const auto* optional : {&layer.r_bias, &layer.peepholes, &layer.h0, &layer.c0, &layer.hn, &layer.cn}) {
+  for (const auto* optional :
+       {&layer.r_bias, &layer.peepholes, &layer.h0, &layer.c0, &layer.lengths, &layer.hn, &layer.cn}) {
     if (*optional) tensors.push_back(&**optional);
   }
   return tensors;

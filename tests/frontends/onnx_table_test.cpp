@@ -6,9 +6,9 @@
 // An input is a letter for the element type (f float, h float16, g bfloat16, d double, p float8e4m3fn, q float8e5m2, b
 // bool, c int8, u uint8, s int16, t uint16, j int32, v uint32, i int64, w uint64) and its extents; with elements in
 // brackets, or one in parentheses, it is a constant, whose elements repeat where they are too few, as raw data behind a
-// `=`. `-` is left out. An attribute is an integer, a number with a point, a list of either with a comma, or a word;
-// with a colon in the place of the sign of equality it is a tensor, written as an input is. `-> 3`: the node has three
-// outputs. The lines behind it are what the front makes of it.
+// `=`. `-` is left out. An attribute is an integer, a number with a point, a list of either with a comma, a word, or a
+// list of words with a bar behind each; with a colon in the place of the sign of equality it is a tensor, written as an
+// input is. `-> 3`: the node has three outputs. The lines behind it are what the front makes of it.
 //
 // A difference is either a mistake or what a change was meant to do. The test leaves what it found beside its own
 // program, to be compared and put in the place of the file.
@@ -167,7 +167,10 @@ void add_attribute(onnx::NodeProto& node, const std::string& name, const std::st
   const bool is_number = value.find_first_of("0123456789") != std::string::npos &&
                          value.find_first_not_of("-+.,e0123456789") == std::string::npos;
   const bool is_real = value.find('.') != std::string::npos;
-  if (!is_number) {
+  if (value.find('|') != std::string::npos) {
+    attribute.set_type(onnx::AttributeProto::STRINGS);
+    for (const std::string& part : parts_of(value, '|')) attribute.add_strings(part);
+  } else if (!is_number) {
     attribute.set_type(onnx::AttributeProto::STRING);
     attribute.set_s(value);
   } else if (value.find(',') != std::string::npos) {

@@ -135,7 +135,7 @@ constexpr std::array rows = {
     Row{"Einsum", "f3x3", "equation=ii->i"},
     Row{"LSTM", "f5x2x3 f2x16x3 f2x16x4 f2x32 j2 f2x2x4 f2x2x4 f2x12", "direction=bidirectional hidden_size=4"},
     Row{"GRU", "f5x2x3 f1x12x3 f1x12x4 f1x24", "linear_before_reset=1 layout=0"},
-    Row{"RNN", "f2x5x3 f1x4x3 f1x4x4", "layout=1 direction=reverse activations=Relu,"},
+    Row{"RNN", "f2x5x3 f1x4x3 f1x4x4", "layout=1 direction=reverse"},
     Row{"NegativeLogLikelihoodLoss", "f3x5 i[0,1,4] f5", "reduction=mean ignore_index=-1"},
     Row{"NegativeLogLikelihoodLoss", "f3x5x2 i3x2", "reduction=none"},
     Row{"SoftmaxCrossEntropyLoss", "f3x5 i[0,1,4]", "reduction=sum"},

@@ -237,24 +237,31 @@ void BadOperands::add_rows_and_elements(Calls& calls) const {
 void BadOperands::add_recurrent_layers(Calls& calls) const {
   const Tensor gates = slot(0, {3, 4, 1, 20}), r = slot(1, {1, 20, 5}), y = slot(3, {3, 4, 1, 5});
   const Tensor r_bias = at(16384 + 4096, {1, 20}), peepholes = at(16384 + 8192, {1, 15});
-  const Tensor h0 = slot(2, {3, 1, 5}), c0 = at(32768 + 4096, {3, 1, 5}), lengths(c0.data(), i32, {3}, contiguous);
+  const Tensor h0 = slot(2, {3, 1, 5}), c0 = at(32768 + 4096, {3, 1, 5});
+  const Tensor lengths(at(32768 + 8192, {3}).data(), i32, {3}, contiguous);
   const Tensor hn = at(49152 + 4096, {3, 1, 5}), cn = at(49152 + 8192, {3, 1, 5});
-  calls["recurrent_forward"] = {
-      "",
-      {{"gates", gates}, {"r", r}, {"r_bias", r_bias}, {"peepholes", peepholes}, {"h0", h0}, {"y", y}, {"hn", hn}},
-      [](Context& k, const Tensors& t) {
-        recurrent_forward(k, t[0].tensor, t[1].tensor, t[5].tensor,
-                          {.r_bias = t[2].tensor, .peepholes = t[3].tensor, .h0 = t[4].tensor, .hn = t[6].tensor});
-      },
-      2};
-  calls["recurrent_forward_with_lengths"] = {
-      "recurrent_forward",
-      {{"gates", gates}, {"r", r}, {"c0", slot(2, {3, 1, 5})}, {"lengths", lengths}, {"y", y}, {"cn", cn}},
-      [](Context& k, const Tensors& t) {
-        recurrent_forward(k, t[0].tensor, t[1].tensor, t[4].tensor,
-                          {.c0 = t[2].tensor, .lengths = t[3].tensor, .cn = t[5].tensor});
-      },
-      2};
+  calls["recurrent_forward"] = {"",
+                                {{"gates", gates},
+                                 {"r", r},
+                                 {"r_bias", r_bias},
+                                 {"peepholes", peepholes},
+                                 {"h0", h0},
+                                 {"c0", c0},
+                                 {"lengths", lengths},
+                                 {"y", y},
+                                 {"hn", hn},
+                                 {"cn", cn}},
+                                [](Context& k, const Tensors& t) {
+                                  recurrent_forward(k, t[0].tensor, t[1].tensor, t[7].tensor,
+                                                    {.r_bias = t[2].tensor,
+                                                     .peepholes = t[3].tensor,
+                                                     .h0 = t[4].tensor,
+                                                     .c0 = t[5].tensor,
+                                                     .lengths = t[6].tensor,
+                                                     .hn = t[8].tensor,
+                                                     .cn = t[9].tensor});
+                                },
+                                3};
 }
 
 void BadOperands::add_products(Calls& calls) const {

@@ -62,6 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "recurrent_forward gates=f16:3x6x2x64 r=f16:2x64x16 r_bias=f16:2x64 h0=f16:3x2x16 c0=f32:3x2x16 "
                       "hn=f16:3x2x16 cn=f16:3x2x16 cell=lstm direction=both",
                       all},
+        AlgorithmCase{"BF16", "recurrent_forward gates=bf16:2x5x1x36 r=bf16:1x36x12 hn=bf16:2x1x12 cell=gru", all},
         AlgorithmCase{"MixedTypes",
                       "recurrent_forward gates=f32:2x4x1x24 r=bf16:1x24x8 y=f16:2x4x1x8 hn=bf16:2x1x8 cell=gru", all},
         AlgorithmCase{"ManyUnits", "recurrent_forward gates=f32:2x2x1x600 r=f32:1x600x150 cell=lstm", all},
