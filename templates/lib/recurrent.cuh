@@ -54,14 +54,11 @@ __device__ __forceinline__ RecurrentState next_state(const float* gates, const f
   }
 }
 
-// Step of an operand along a dimension, in elements. nvcc asks for a constant where it reads an array.
-template <const auto& STRIDES, int DIMENSION>
-constexpr Index STRIDE = static_cast<Index>(STRIDES[DIMENSION]);
-
 // Steps of an image that count.
 __device__ __forceinline__ int length_of(const int* lengths, Index image) {
-  if constexpr (!WITH_LENGTHS) return STEPS;
-  return min(max(lengths[image * STRIDE<LENGTHS_STRIDES, 0>], 0), STEPS);
+  const int steps = STEPS;
+  if constexpr (!WITH_LENGTHS) return steps;
+  return min(max(lengths[image * Index(LENGTHS_STRIDE_N)], 0), steps);
 }
 
 // Whether direction number `direction` goes from the last step to the first.
@@ -69,14 +66,26 @@ __device__ __forceinline__ bool goes_back(int direction) {
   return IS_REVERSE || direction == 1;
 }
 
-template <const long long (&STRIDES)[3]>
-__device__ __forceinline__ Index offset_in_state(Index image, int direction, int unit) {
-  return image * STRIDE<STRIDES, 0> + direction * STRIDE<STRIDES, 1> + unit * STRIDE<STRIDES, 2>;
+// Offsets of elements.
+__device__ __forceinline__ Index offset_in_gates(Index image, int step, int direction, int row) {
+  return image * Index(GATES_STRIDE_N) + step * Index(GATES_STRIDE_T) + direction * Index(GATES_STRIDE_D) +
+         row * Index(GATES_STRIDE_U);
 }
-template <const long long (&STRIDES)[4]>
-__device__ __forceinline__ Index offset_in_steps(Index image, int step, int direction, int unit) {
-  return image * STRIDE<STRIDES, 0> + step * STRIDE<STRIDES, 1> + direction * STRIDE<STRIDES, 2> +
-         unit * STRIDE<STRIDES, 3>;
+__device__ __forceinline__ Index offset_in_y(Index image, int step, int direction, int unit) {
+  return image * Index(Y_STRIDE_N) + step * Index(Y_STRIDE_T) + direction * Index(Y_STRIDE_D) +
+         unit * Index(Y_STRIDE_U);
+}
+__device__ __forceinline__ Index offset_in_h0(Index image, int direction, int unit) {
+  return image * Index(H0_STRIDE_N) + direction * Index(H0_STRIDE_D) + unit * Index(H0_STRIDE_U);
+}
+__device__ __forceinline__ Index offset_in_c0(Index image, int direction, int unit) {
+  return image * Index(C0_STRIDE_N) + direction * Index(C0_STRIDE_D) + unit * Index(C0_STRIDE_U);
+}
+__device__ __forceinline__ Index offset_in_hn(Index image, int direction, int unit) {
+  return image * Index(HN_STRIDE_N) + direction * Index(HN_STRIDE_D) + unit * Index(HN_STRIDE_U);
+}
+__device__ __forceinline__ Index offset_in_cn(Index image, int direction, int unit) {
+  return image * Index(CN_STRIDE_N) + direction * Index(CN_STRIDE_D) + unit * Index(CN_STRIDE_U);
 }
 
 // The element of a state at an offset, 0 where there is none.
@@ -88,12 +97,12 @@ __device__ __forceinline__ float state_at(const T* state, Index offset) {
 
 __device__ __forceinline__ float r_bias_at(const TR_BIAS* r_bias, int direction, int row) {
   if constexpr (!WITH_R_BIAS) return 0.0f;
-  return to_float(r_bias[direction * STRIDE<R_BIAS_STRIDES, 0> + row * STRIDE<R_BIAS_STRIDES, 1>]);
+  return to_float(r_bias[direction * Index(R_BIAS_STRIDE_D) + row * Index(R_BIAS_STRIDE_G)]);
 }
 
 __device__ __forceinline__ Peepholes peepholes_at(const TPEEPHOLES* peepholes, int direction, int unit) {
   if constexpr (!WITH_PEEPHOLES) return {};
-  const TPEEPHOLES* const first = peepholes + direction * STRIDE<PEEPHOLES_STRIDES, 0>;
-  const auto at = [&](int which) { return to_float(first[(which * HIDDEN + unit) * STRIDE<PEEPHOLES_STRIDES, 1>]); };
+  const TPEEPHOLES* const first = peepholes + direction * Index(PEEPHOLES_STRIDE_D);
+  const auto at = [&](int which) { return to_float(first[(which * HIDDEN + unit) * Index(PEEPHOLES_STRIDE_U)]); };
   return {at(0), at(1), at(2)};
 }

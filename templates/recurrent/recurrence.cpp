@@ -11,14 +11,17 @@
 namespace kiln::descriptor {
 namespace {
 
-void add_operand(Prelude& prelude, const std::string& name, const TensorSpec& spec) {
-  prelude.type("T" + name, spec.dtype).array(name + "_STRIDES", spec.strides);
+void add_operand(Prelude& prelude, const std::string& name, std::string_view dimensions, const TensorSpec& spec) {
+  prelude.type("T" + name, spec.dtype);
+  add_strides(prelude, name, dimensions, spec);
 }
 
-// An operand that may be missing, of so many dimensions.
-void add_optional(Prelude& prelude, const std::string& name, const std::optional<TensorSpec>& spec, size_t rank) {
+// An operand that may be missing.
+void add_optional(Prelude& prelude, const std::string& name, std::string_view dimensions,
+                  const std::optional<TensorSpec>& spec) {
   prelude.flag("WITH_" + name, spec.has_value());
-  add_operand(prelude, name, spec.value_or(TensorSpec{DType::f32, {}, std::vector<int64_t>(rank, 0), 4}));
+  const std::vector<int64_t> none(dimensions.size(), 0);
+  add_operand(prelude, name, dimensions, spec.value_or(TensorSpec{DType::f32, none, none, 4}));
 }
 
 std::vector<const TensorSpec*> tensors_of(const RecurrentForward& layer) {
@@ -37,22 +40,22 @@ Prelude recurrent_prelude(const RecurrentForward& layer) {
   bool is_wide = false;
   for (const TensorSpec* tensor : tensors_of(layer)) is_wide = is_wide || needs_wide_index({tensor});
   prelude.index_type("Index", is_wide);
-  add_operand(prelude, "GATES", layer.gates);
-  add_operand(prelude, "R", layer.r);
-  add_operand(prelude, "Y", layer.y);
-  add_optional(prelude, "R_BIAS", layer.r_bias, 2);
-  add_optional(prelude, "PEEPHOLES", layer.peepholes, 2);
-  add_optional(prelude, "H0", layer.h0, 3);
-  add_optional(prelude, "C0", layer.c0, 3);
-  add_optional(prelude, "HN", layer.hn, 3);
-  add_optional(prelude, "CN", layer.cn, 3);
+  add_operand(prelude, "GATES", "NTDU", layer.gates);
+  add_operand(prelude, "R", "DGU", layer.r);
+  add_operand(prelude, "Y", "NTDU", layer.y);
+  add_optional(prelude, "R_BIAS", "DG", layer.r_bias);
+  add_optional(prelude, "PEEPHOLES", "DU", layer.peepholes);
+  add_optional(prelude, "H0", "NDU", layer.h0);
+  add_optional(prelude, "C0", "NDU", layer.c0);
+  add_optional(prelude, "HN", "NDU", layer.hn);
+  add_optional(prelude, "CN", "NDU", layer.cn);
   prelude.flag("WITH_LENGTHS", layer.lengths.has_value());
-  prelude.array("LENGTHS_STRIDES", layer.lengths ? layer.lengths->strides : std::vector<int64_t>{0});
+  prelude.extent("LENGTHS_STRIDE_N", layer.lengths ? layer.lengths->strides.front() : 0);
   prelude.constant("CELL", static_cast<int64_t>(layer.cell));
   prelude.flag("RESETS_BEFORE", layer.reset == RecurrentReset::before);
   prelude.flag("ORDER_IOFC", layer.order == RecurrentOrder::iofc);
   prelude.flag("IS_REVERSE", layer.direction == RecurrentDirection::reverse);
-  prelude.constant("STEPS", layer.steps()).constant("DIRECTIONS", layer.directions());
+  prelude.extent("STEPS", layer.steps()).constant("DIRECTIONS", layer.directions());
   prelude.constant("HIDDEN", layer.hidden());
   add_batch(prelude, layer.y.extents[0], layer.dynamic_batch);
   add_blend(prelude, layer.blend);

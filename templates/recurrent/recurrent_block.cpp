@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "descriptor/numbers.h"
 #include "descriptor/occupancy.h"
@@ -16,13 +17,17 @@ namespace {
 constexpr int width = 4;  // WIDTH of the template
 
 struct Shape {
-  int threads, lanes, units, images, keep;
+  int threads, lanes, units, images, team, keep;
 };
 
 using descriptor::ceil_div;
 
+int64_t units_of_block(const Shape& shape, const RecurrentForward& layer) {
+  return ceil_div(layer.hidden(), shape.team);
+}
+
 int64_t rounds(const Shape& shape, const RecurrentForward& layer) {
-  return ceil_div(layer.hidden(), int64_t{shape.threads} / shape.lanes * shape.units);
+  return ceil_div(units_of_block(shape, layer), int64_t{shape.threads} / shape.lanes * shape.units);
 }
 
 int64_t pieces(const Shape& shape, const RecurrentForward& layer) {
@@ -52,29 +57,53 @@ bool keeps_what_fits(const Shape& shape, const RecurrentForward& layer, const Ta
 bool threads_have_work(const Shape& shape, const RecurrentForward& layer, const Target&) {
   const bool few_lanes = shape.lanes == 4 || int64_t{shape.lanes} * width < 2 * layer.hidden();
   const int64_t units = int64_t{shape.threads} / shape.lanes * shape.units;
-  return few_lanes && (units < 2 * layer.hidden() || (shape.threads == 128 && shape.units == 1));
+  return few_lanes && (units < 2 * units_of_block(shape, layer) || (shape.threads == 128 && shape.units == 1));
+}
+
+// Blocks of few units wait for each other more than they compute.
+bool team_has_work(const Shape& shape, const RecurrentForward& layer, const Target&) {
+  return shape.team == 1 || layer.hidden() >= 8 * shape.team;
+}
+
+// One or two kernels for a layer: estimates choose by the number of images.
+bool has_open_kernel(const Shape& shape, const RecurrentForward& layer, const Target&) {
+  return shape.threads == 256 && (shape.images == 1 || shape.images == 8) && rounds(shape, layer) == 1;
+}
+
+// Counters of the teams, and behind them what they give each other: Team of the template.
+int64_t counter_bytes(const Shape& shape, const RecurrentForward& layer) {
+  return ceil_div(layer.y.extents[0], shape.images) * layer.directions() * 128;
+}
+int64_t workspace_bytes(const Shape& shape, const RecurrentForward& layer) {
+  if (shape.team == 1) return 0;
+  const int64_t teams = ceil_div(layer.y.extents[0], shape.images) * layer.directions();
+  return counter_bytes(shape, layer) + teams * 3 * shape.images * layer.hidden() * 4;
 }
 
 Program program(const Shape& shape, const RecurrentForward& layer, const Target&, const Emitter& emit) {
   const int64_t images = layer.y.extents[0];
   Prelude prelude = descriptor::recurrent_prelude(layer);
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).constant("UNITS", shape.units);
-  prelude.constant("IMAGES", shape.images).flag("KEEP", shape.keep != 0);
+  prelude.constant("IMAGES", shape.images).constant("TEAM", shape.team).flag("KEEP", shape.keep != 0);
   prelude.constant("R_RUN", descriptor::widest_vector(layer.r, {2}, width) == width ? width : 1);
   prelude.constant("MEMORY_BYTES", memory_bytes(shape, layer));
-  Launch launch = descriptor::recurrent_launch("recurrent_block", shape.threads, {});
-  launch.grid = {descriptor::blocks_for(1, images, layer.dynamic_batch, shape.images), Count{layer.directions()},
-                 Count{1}};
+  Launch launch = descriptor::recurrent_launch("recurrent_block", shape.threads, {0, workspace_bytes(shape, layer)});
+  launch.grid = {descriptor::blocks_for(1, images, layer.dynamic_batch, shape.images),
+                 Count{shape.team * layer.directions()}, Count{1}};
   launch.dynamic_shared_bytes = static_cast<unsigned>(memory_bytes(shape, layer));
-  return descriptor::program_of(emit.source(prelude), launch);
+  if (shape.team == 1) return descriptor::program_of(emit.source(prelude), launch);
+  launch.persistent = true;
+  launch.attributes.cooperative = true;
+  return Program{{emit.source(prelude)}, {ClearWorkspace{0, counter_bytes(shape, layer)}, launch}};
 }
 
 // A step waits for the one before: for two barriers, the sums over lanes, and the functions of the cell.
 Estimate predict(const Shape& shape, const RecurrentForward& layer, const Target& target, const DeviceFigures& device) {
   const auto steps = static_cast<double>(layer.steps()), all_rounds = static_cast<double>(rounds(shape, layer));
   const auto of_thread = static_cast<double>(shape.units * gates_of(layer.cell) * pieces(shape, layer) * width);
-  const auto blocks =
-      static_cast<double>(ceil_div(layer.y.extents[0], shape.images) * layer.directions());
+  if (shape.team * layer.directions() > device.sms) return {.seconds = std::numeric_limits<double>::infinity()};
+  const auto teams = static_cast<double>(ceil_div(layer.y.extents[0], shape.images) * layer.directions());
+  const double blocks = teams * shape.team;
   const double pairs = std::ceil(static_cast<double>(shape.units * shape.images) / shape.lanes);
   double per_round = of_thread * (shape.images + (layer.r.dtype == DType::f32 ? 0 : 1)) +
                      static_cast<double>(pieces(shape, layer)) * shape.images * 2 +
@@ -83,7 +112,7 @@ Estimate predict(const Shape& shape, const RecurrentForward& layer, const Target
   descriptor::StreamingWork work;
   work.dram_bytes = descriptor::recurrent_bytes(layer);
   if (shape.keep == 0) {
-    work.cache_bytes = blocks * steps * static_cast<double>(layer.r.elements()) /
+    work.cache_bytes = teams * steps * static_cast<double>(layer.r.elements()) /
                        static_cast<double>(layer.directions()) * size_of(layer.r.dtype);
   }
   work.threads = blocks * shape.threads;
@@ -94,7 +123,19 @@ Estimate predict(const Shape& shape, const RecurrentForward& layer, const Target
       44 + static_cast<double>(sums(shape, layer) + (shape.keep != 0 ? kept_words(shape, layer) : 0));
   work.shared_bytes_per_block = static_cast<double>(memory_bytes(shape, layer));
   work.bytes_in_flight_per_thread = shape.keep != 0 ? 16 : 16.0 * shape.units * static_cast<double>(gates_of(layer.cell));
-  return descriptor::streaming_estimate(work, target.arch, device);
+  Estimate estimate = descriptor::streaming_estimate(work, target.arch, device);
+  if (shape.team == 1) return estimate;
+  // A write, a counter, its news and a read, one after the other through L2.
+  constexpr double exchange_seconds = 2e-6;
+  const double resident =
+      device.sms * descriptor::resident_blocks({.threads = work.threads_per_block,
+                                                .registers = work.registers_per_thread,
+                                                .shared_bytes = work.shared_bytes_per_block},
+                                               target.arch);
+  const double turns = std::ceil(blocks / std::max(resident, 1.0));
+  const bool exchanges_twice = layer.cell == RecurrentCell::gru && layer.reset == RecurrentReset::before;
+  estimate.seconds += turns * steps * exchange_seconds * (exchanges_twice ? 2 : 1);
+  return estimate;
 }
 
 }  // namespace
@@ -107,6 +148,7 @@ Algorithm recurrent_block() {
       .param("LANES", &Shape::lanes, {8, 16, 4, 32})
       .param("UNITS", &Shape::units, {1, 2, 4})
       .param("IMAGES", &Shape::images, {1, 2, 4, 8})
+      .param("TEAM", &Shape::team, {1, 2, 4, 8, 16, 32})
       .param("KEEP", &Shape::keep, {1, 0})
       .rule("registers hold the weights that are kept", keeps_what_fits)
       .rule("a thread's sums are few",
@@ -116,6 +158,8 @@ Algorithm recurrent_block() {
               return memory_bytes(shape, layer) <= target.arch.shared_per_block;
             })
       .pruning("all threads have work", threads_have_work)
+      .pruning("blocks of a team have work", team_has_work)
+      .opens(has_open_kernel)
       .program(program)
       .estimate(predict);
 }

@@ -6,9 +6,9 @@
 
 // Product of a row of r with a state, and the bias of the row.
 __device__ float product_of_row(const TR* r, const TR_BIAS* r_bias, const float* h, int direction, int row) {
-  const TR* const weights = r + direction * STRIDE<R_STRIDES, 0> + row * STRIDE<R_STRIDES, 1>;
+  const TR* const weights = r + direction * Index(R_STRIDE_D) + row * Index(R_STRIDE_G);
   float sum = 0.0f;
-  for (int k = 0; k < HIDDEN; ++k) sum += to_float(weights[k * STRIDE<R_STRIDES, 2>]) * h[k];
+  for (int k = 0; k < HIDDEN; ++k) sum += to_float(weights[k * Index(R_STRIDE_U)]) * h[k];
   return sum + r_bias_at(r_bias, direction, row);
 }
 
@@ -25,8 +25,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   float* const c = h + 2 * HIDDEN;
   float* const passed = h + 3 * HIDDEN;
   for (int unit = first; unit < HIDDEN; unit += THREADS) {
-    h[unit] = state_at<WITH_H0>(h0, offset_in_state<H0_STRIDES>(image, direction, unit));
-    c[unit] = state_at<WITH_C0>(c0, offset_in_state<C0_STRIDES>(image, direction, unit));
+    h[unit] = state_at<WITH_H0>(h0, offset_in_h0(image, direction, unit));
+    c[unit] = state_at<WITH_C0>(c0, offset_in_c0(image, direction, unit));
   }
   __syncthreads();
 
@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const bool counts = number < length;
     const int step = counts && goes_back(direction) ? length - 1 - number : number;
     const auto given = [&](int row) {
-      return to_float(gates[offset_in_steps<GATES_STRIDES>(image, step, direction, row)]);
+      return to_float(gates[offset_in_gates(image, step, direction, row)]);
     };
     if (CELL == CELL_GRU && RESETS_BEFORE && counts) {
       for (int unit = first; unit < HIDDEN; unit += THREADS) {
@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         c[unit] = behind.c;
       }
       const long long number_in_y = ((image * static_cast<long long>(STEPS) + step) * DIRECTIONS + direction) * HIDDEN;
-      store_element(y + offset_in_steps<Y_STRIDES>(image, step, direction, unit), number_in_y + unit, result, 0,
+      store_element(y + offset_in_y(image, step, direction, unit), number_in_y + unit, result, 0,
                     {alpha, beta, user});
     }
     __syncthreads();
@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
 
   for (int unit = first; unit < HIDDEN; unit += THREADS) {
-    if constexpr (WITH_HN) hn[offset_in_state<HN_STRIDES>(image, direction, unit)] = from_float<THN>(h[unit]);
-    if constexpr (WITH_CN) cn[offset_in_state<CN_STRIDES>(image, direction, unit)] = from_float<TCN>(c[unit]);
+    if constexpr (WITH_HN) hn[offset_in_hn(image, direction, unit)] = from_float<THN>(h[unit]);
+    if constexpr (WITH_CN) cn[offset_in_cn(image, direction, unit)] = from_float<TCN>(c[unit]);
   }
 }
