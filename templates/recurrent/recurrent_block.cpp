@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "descriptor/numbers.h"
@@ -65,9 +67,13 @@ bool team_has_work(const Shape& shape, const RecurrentForward& layer, const Targ
   return shape.team == 1 || layer.hidden() >= 8 * shape.team;
 }
 
-// One or two kernels for a layer: estimates choose by the number of images.
+// Few kernels for a layer, of the least team whose blocks have a unit for each group: estimates choose by the number of
+// images.
 bool has_open_kernel(const Shape& shape, const RecurrentForward& layer, const Target&) {
-  return shape.threads == 256 && (shape.images == 1 || shape.images == 8) && rounds(shape, layer) == 1;
+  const auto units = static_cast<uint64_t>(ceil_div(layer.hidden(), int64_t{shape.threads} / shape.lanes));
+  const auto team = std::min<uint64_t>(std::bit_ceil(units), 32);
+  return shape.threads == 256 && shape.units == 1 && (shape.lanes == 4 || shape.lanes == 16) &&
+         (shape.images == 1 || shape.images == 8) && static_cast<uint64_t>(shape.team) == team;
 }
 
 // Counters of the teams, and behind them what they give each other: Team of the template.

@@ -38,6 +38,10 @@ class ApartRun {
   ApartRun(const TestDevice& device, const Program& program, const std::vector<std::string>& operands)
       : device_(device), workspace_(static_cast<size_t>(program.workspace_bytes)) {
     for (const Step& step : program.steps) {
+      if (const auto* clear = std::get_if<ClearWorkspace>(&step)) {
+        launches_.push_back({nullptr, {{clear->offset, clear->bytes}}});
+        continue;
+      }
       auto launch = std::get<Launch>(step);
       Apart apart{nullptr, ranges_of(step)};
       std::vector<std::string> names = operands;
@@ -56,6 +60,10 @@ class ApartRun {
                   int64_t n) {
     std::fill(workspace_.begin(), workspace_.end(), std::byte{0xff});
     for (const Apart& apart : launches_) {
+      if (!apart.kernel) {
+        for (const WorkspaceArgument& range : apart.ranges) std::fill_n(held(range), range.bytes, std::byte{0});
+        continue;
+      }
       std::vector<cuda_abi::CUdeviceptr> addresses(operands.begin(), operands.end());
       std::vector<device::Buffer> buffers;
       for (const WorkspaceArgument& range : apart.ranges) {
@@ -73,7 +81,7 @@ class ApartRun {
 
  private:
   struct Apart {
-    std::unique_ptr<execution::Executable> kernel;
+    std::unique_ptr<execution::Executable> kernel;  // none where memory is cleared
     std::vector<WorkspaceArgument> ranges;
   };
 
