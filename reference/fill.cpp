@@ -189,9 +189,11 @@ std::vector<std::byte> filled(const Request& request, const Operand& operand, Va
   if (const std::optional<int64_t> steps = most_recurrent_steps(request, operand.name)) {
     return filled_by(operand.spec, seed, [&](auto, uint64_t bits) { return draw_length(*steps, values, bits); });
   }
-  if (is_recurrent_weights(request, operand.name) && values == Values::uniform) {
-    // Sums of a row of up to 1: errors die away from step to step, and bounds stay tight however many there are.
-    const double scale = 2 / static_cast<double>(operand.spec.extents.back());
+  const std::optional<int64_t> terms = recurrent_terms(request, operand.name);
+  if (terms && values == Values::uniform) {
+    // Their magnitudes add up to about 1: errors die away from step to step, and bounds stay tight however many there
+    // are.
+    const double scale = 2 / static_cast<double>(*terms);
     return filled_by(operand.spec, seed, [scale](auto, uint64_t bits) { return scale * uniform(bits); });
   }
   return filled(operand.spec, values, seed);

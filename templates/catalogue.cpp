@@ -149,6 +149,8 @@
   algorithm(cross_entropy_backward_strided) \
   algorithm(recurrent_simple) \
   algorithm(recurrent_block) \
+  algorithm(recurrent_backward_simple) \
+  algorithm(recurrent_backward_block) \
   algorithm(norm_forward_simple) \
   algorithm(norm_forward_blocks) \
   algorithm(norm_forward_channels) \

@@ -38,6 +38,7 @@ NormAffineOptions options_of(const kiln_norm_affine_options& given, const char* 
 NormGradientOptions options_of(const kiln_norm_gradient_options& given, const char* function);
 PoolOptions options_of(const kiln_pool_options& given, int rank, const char* function);
 RecurrentOptions options_of(const kiln_recurrent_options& given, const char* function);
+RecurrentBackwardOptions options_of(const kiln_recurrent_backward_options& given, const char* function);
 ReduceOptions options_of(const kiln_reduce_options& given, const char* function);
 ResizeOptions options_of(const kiln_resize_options& given, const char* function);
 SoftmaxOptions options_of(const kiln_softmax_options& given, const char* function);

@@ -24,6 +24,7 @@ struct RecurrentOptions {
   std::optional<Tensor> lengths{};       ///< i32, N: the steps of each image; default: all.
   std::optional<Tensor> hn{};            ///< Output, N,D,H: the state behind the last step that counts.
   std::optional<Tensor> cn{};            ///< Output, N,D,H: an LSTM's cell state there.
+  std::optional<Tensor> saved{};         ///< Output, N,T,D,SH, for recurrent_backward(): saved_parts_of() is S.
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
@@ -44,5 +45,40 @@ struct RecurrentOptions {
 /// first call, workspace and threads as for conv_forward().
 void recurrent_forward(Context& context, const Tensor& gates, const Tensor& r, const Tensor& y,
                        const RecurrentOptions& options = {}, Stream stream = nullptr);
+
+struct RecurrentBackwardOptions {
+  RecurrentCell cell = RecurrentCell::lstm;  ///< This and the next three: as in the forward.
+  RecurrentDirection direction = RecurrentDirection::forward;
+  RecurrentReset reset = RecurrentReset::after;
+  RecurrentOrder order = RecurrentOrder::ifco;
+  std::optional<Tensor> y{};          ///< A GRU's states, as the forward gave them without an epilogue.
+  std::optional<Tensor> peepholes{};  ///< This and the next three: as in the forward. h0 of a GRU, c0 of an LSTM.
+  std::optional<Tensor> h0{};
+  std::optional<Tensor> c0{};
+  std::optional<Tensor> lengths{};
+  std::optional<Tensor> dhn{};        ///< N,D,H: the gradient of hn; default 0.
+  std::optional<Tensor> dcn{};        ///< N,D,H: the gradient of an LSTM's cn; default 0.
+  std::optional<Tensor> dproducts{};  ///< Output, N,T,D,GH: of a GRU with RecurrentReset::after.
+  std::optional<Tensor> dh0{};        ///< Output, N,D,H: the gradient of h0.
+  std::optional<Tensor> dc0{};        ///< Output, N,D,H: the gradient of an LSTM's c0.
+  float alpha = 1;
+  float beta = 0;
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
+  Epilogue epilogue = {};      ///< On dgates; user code only: expression().
+};
+
+/// Enqueues dgates = epilogue(alpha * d + beta * dgates) on `stream` and returns without waiting: d is the gradient of
+/// recurrent_forward() with respect to gates. RecurrentBackward has the formulas.
+///
+/// dy: N,T,D,H, the gradient of y   r: as in the forward   saved: what the forward saved   dgates: N,T,D,GH. What the
+/// weights need are products and sums over all images and steps, by gemm() and reduce(): the gradient of r is dproducts^T
+/// h, with h the states before each step; dproducts is dgates but for a GRU with RecurrentReset::after. (With
+/// RecurrentReset::before the new gate's rows have the reset gate times h in the place of h.)
+///
+/// Any strides; dtypes may differ; sums are in f32. alpha, beta and the epilogue apply to dgates alone. Behind an image's
+/// length dgates and dproducts are 0. Outputs must share no element with other operands. Bitwise reproducible. An empty
+/// batch is a no-op. Errors, first call, workspace and threads as for conv_forward().
+void recurrent_backward(Context& context, const Tensor& dy, const Tensor& r, const Tensor& saved, const Tensor& dgates,
+                        const RecurrentBackwardOptions& options = {}, Stream stream = nullptr);
 
 }  // namespace kiln

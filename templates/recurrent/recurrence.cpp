@@ -1,83 +1,129 @@
 #include "recurrent/recurrence.h"
 
-#include <optional>
-#include <string_view>
+#include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <utility>
-#include <vector>
 
 #include "descriptor/prelude_and_launch.h"
+#include "descriptor/streaming_estimate.h"
 #include "descriptor/strided.h"
+#include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {
 namespace {
 
-void add_operand(Prelude& prelude, const std::string& name, std::string_view dimensions, const TensorSpec& spec) {
-  prelude.type("T" + name, spec.dtype);
-  add_strides(prelude, name, dimensions, spec);
+// Letters of an operand's dimensions: N, T, D and U of what has an element for each unit, G along the rows of r.
+std::string_view dimensions_of(const OperandDefinition& operand) {
+  if (operand.name == "r") return "DGU";
+  if (operand.name == "r_bias") return "DG";
+  if (operand.name == "peepholes") return "DU";
+  if (operand.name == "lengths") return "N";
+  return operand.extents.starts_with("N T") ? "NTDU" : "NDU";
 }
 
-// An operand that may be missing.
-void add_optional(Prelude& prelude, const std::string& name, std::string_view dimensions,
-                  const std::optional<TensorSpec>& spec) {
-  prelude.flag("WITH_" + name, spec.has_value());
-  const std::vector<int64_t> none(dimensions.size(), 0);
-  add_operand(prelude, name, dimensions, spec.value_or(TensorSpec{DType::f32, none, none, 4}));
-}
-
-std::vector<const TensorSpec*> tensors_of(const RecurrentForward& layer) {
-  std::vector<const TensorSpec*> tensors = {&layer.gates, &layer.r, &layer.y};
-  for (const auto* optional :
-       {&layer.r_bias, &layer.peepholes, &layer.h0, &layer.c0, &layer.lengths, &layer.hn, &layer.cn}) {
-    if (*optional) tensors.push_back(&**optional);
-  }
-  return tensors;
+std::string constant_of(const std::string& operand) {
+  std::string name = operand;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
 }
 
 }  // namespace
 
-Prelude recurrent_prelude(const RecurrentForward& layer) {
+RecurrentLayer RecurrentLayer::of(const Request& request) {
+  RecurrentLayer layer;
+  const auto take = [&](const auto& view) {
+    static_cast<Recurrence&>(layer) = view;
+    layer.steps = view.steps();
+    layer.directions = view.directions();
+    layer.hidden = view.hidden();
+    layer.blend = view.blend;
+    layer.dynamic_batch = view.dynamic_batch;
+  };
+  if (request.operation == "recurrent_forward") {
+    take(RecurrentForward::of(request));
+  } else {
+    take(RecurrentBackward::of(request));
+  }
+  layer.images = result_of(request).spec.extents[0];
+  for (const OperandDefinition& operand : operation(request.operation).operands()) {
+    const TensorSpec* spec = request.find(operand.name);
+    layer.operands.push_back(
+        {operand.name, dimensions_of(operand), spec == nullptr ? std::nullopt : std::optional(*spec)});
+  }
+  return layer;
+}
+
+const TensorSpec& RecurrentLayer::r() const {
+  return *std::find_if(operands.begin(), operands.end(), [](const LayerOperand& operand) {
+            return operand.name == "r";
+          })->spec;
+}
+
+double RecurrentLayer::bytes() const {
+  double bytes = 0;
+  for (const LayerOperand& operand : operands) {
+    if (operand.spec) bytes += static_cast<double>(operand.spec->elements()) * size_of(operand.spec->dtype);
+  }
+  return bytes;
+}
+
+Prelude recurrent_prelude(const RecurrentLayer& layer) {
   Prelude prelude;
   bool is_wide = false;
-  for (const TensorSpec* tensor : tensors_of(layer)) is_wide = is_wide || needs_wide_index({tensor});
+  for (const LayerOperand& operand : layer.operands) {
+    is_wide = is_wide || (operand.spec && needs_wide_index({&*operand.spec}));
+  }
   prelude.index_type("Index", is_wide);
-  add_operand(prelude, "GATES", "NTDU", layer.gates);
-  add_operand(prelude, "R", "DGU", layer.r);
-  add_operand(prelude, "Y", "NTDU", layer.y);
-  add_optional(prelude, "R_BIAS", "DG", layer.r_bias);
-  add_optional(prelude, "PEEPHOLES", "DU", layer.peepholes);
-  add_optional(prelude, "H0", "NDU", layer.h0);
-  add_optional(prelude, "C0", "NDU", layer.c0);
-  add_optional(prelude, "HN", "NDU", layer.hn);
-  add_optional(prelude, "CN", "NDU", layer.cn);
-  prelude.flag("WITH_LENGTHS", layer.lengths.has_value());
-  prelude.extent("LENGTHS_STRIDE_N", layer.lengths ? layer.lengths->strides.front() : 0);
+  for (const LayerOperand& operand : layer.operands) {
+    const std::string name = constant_of(operand.name);
+    const std::vector<int64_t> none(operand.dimensions.size(), 0);
+    const TensorSpec spec = operand.spec.value_or(TensorSpec{DType::f32, none, none, 4});
+    prelude.flag("WITH_" + name, operand.spec.has_value()).type("T" + name, spec.dtype);
+    add_strides(prelude, name, operand.dimensions, spec);
+  }
   prelude.constant("CELL", static_cast<int64_t>(layer.cell));
   prelude.flag("RESETS_BEFORE", layer.reset == RecurrentReset::before);
   prelude.flag("ORDER_IOFC", layer.order == RecurrentOrder::iofc);
   prelude.flag("IS_REVERSE", layer.direction == RecurrentDirection::reverse);
-  prelude.extent("STEPS", layer.steps()).constant("DIRECTIONS", layer.directions());
-  prelude.constant("HIDDEN", layer.hidden());
-  add_batch(prelude, layer.y.extents[0], layer.dynamic_batch);
+  prelude.extent("STEPS", layer.steps).constant("DIRECTIONS", layer.directions).constant("HIDDEN", layer.hidden);
+  add_batch(prelude, layer.images, layer.dynamic_batch);
   add_blend(prelude, layer.blend);
   return prelude;
 }
 
-Launch recurrent_launch(std::string entry, int threads, const WorkspaceArgument& workspace) {
+Launch recurrent_launch(const RecurrentLayer& layer, std::string entry, int threads,
+                        const WorkspaceArgument& workspace) {
   Launch launch = launch_of(std::move(entry), threads);
-  for (const char* name : {"gates", "r", "r_bias", "peepholes", "h0", "c0", "lengths", "y", "hn", "cn"}) {
-    launch.arguments.push_back(OperandArgument{name});
-  }
+  for (const LayerOperand& operand : layer.operands) launch.arguments.push_back(OperandArgument{operand.name});
   append(launch, {workspace, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   return launch;
 }
 
-double recurrent_bytes(const RecurrentForward& layer) {
-  double bytes = 0;
-  for (const TensorSpec* tensor : tensors_of(layer)) {
-    bytes += static_cast<double>(tensor->elements()) * size_of(tensor->dtype);
-  }
-  if (layer.blend.beta != Scale::zero) bytes += static_cast<double>(layer.y.elements()) * size_of(layer.y.dtype);
-  return bytes;
+Program simple_recurrent_program(const RecurrentLayer& layer, const std::string& entry, int threads,
+                                 int64_t floats_per_unit, const Emitter& emit) {
+  Prelude prelude = recurrent_prelude(layer);
+  prelude.constant("THREADS", threads);
+  const int64_t bytes = layer.images * layer.directions * floats_per_unit * layer.hidden * 4;
+  Launch launch = recurrent_launch(layer, entry, threads, {0, bytes});
+  launch.grid[0] = blocks_for(layer.directions, layer.images, layer.dynamic_batch, 1);
+  return program_of(emit.source(prelude), launch);
+}
+
+// Neighbouring threads read neighbouring rows of r, of which each access moves a sector, and wait for it.
+Estimate simple_recurrent_estimate(const RecurrentLayer& layer, int threads, const Target& target,
+                                   const DeviceFigures& device) {
+  const auto blocks = static_cast<double>(layer.images * layer.directions), steps = static_cast<double>(layer.steps);
+  const auto rows = static_cast<double>(layer.rows()), hidden = static_cast<double>(layer.hidden);
+  StreamingWork work;
+  work.dram_bytes = layer.bytes();
+  work.cache_bytes = blocks * steps * rows * hidden * 32;
+  work.threads = blocks * threads;
+  work.instructions_per_thread = steps * std::ceil(hidden / threads) * rows * 10;
+  work.blocks = blocks;
+  work.threads_per_block = threads;
+  work.bytes_in_flight_per_thread = size_of(layer.r().dtype);
+  return streaming_estimate(work, target.arch, device);
 }
 
 }  // namespace kiln::descriptor

@@ -1,21 +1,53 @@
-// What descriptors of recurrent layers share.
+// What descriptors of recurrent layers and their gradients share.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "kiln/generator/algorithm.h"
 #include "kiln/generator/operations/recurrent.h"
 
 namespace kiln::descriptor {
 
+/// An operand as templates see it: its type and the strides of its dimensions, a letter each.
+struct LayerOperand {
+  std::string name;
+  std::string_view dimensions;
+  std::optional<TensorSpec> spec;  ///< Nothing where the request has none.
+};
+
+/// A recurrent layer, or its gradient.
+struct RecurrentLayer : Recurrence {
+  std::vector<LayerOperand> operands;
+  int64_t images = 0, steps = 0, directions = 0, hidden = 0;
+  Blend blend;
+  bool dynamic_batch = false;
+
+  static RecurrentLayer of(const Request& request);
+
+  const TensorSpec& r() const;
+  /// Rows of r: GH.
+  int64_t rows() const { return gates_of(cell) * hidden; }
+  /// Bytes that have to move: each operand once.
+  double bytes() const;
+};
+
 /// Constants of lib/recurrent.cuh, and those of results.
-Prelude recurrent_prelude(const RecurrentForward& layer);
+Prelude recurrent_prelude(const RecurrentLayer& layer);
 
 /// One launch of `entry` with blocks of `threads`: all operands, `workspace`, alpha, beta, user code and n. The grid is
 /// the caller's to set.
-Launch recurrent_launch(std::string entry, int threads, const WorkspaceArgument& workspace);
+Launch recurrent_launch(const RecurrentLayer& layer, std::string entry, int threads,
+                        const WorkspaceArgument& workspace);
 
-/// Bytes that have to move: each operand once.
-double recurrent_bytes(const RecurrentForward& layer);
+/// Program of a trusted kernel: a block for each image and direction, which has so many floats of the workspace for
+/// each element of a state.
+Program simple_recurrent_program(const RecurrentLayer& layer, const std::string& entry, int threads,
+                                 int64_t floats_per_unit, const Emitter& emit);
+/// Its estimate.
+Estimate simple_recurrent_estimate(const RecurrentLayer& layer, int threads, const Target& target,
+                                   const DeviceFigures& device);
 
 }  // namespace kiln::descriptor

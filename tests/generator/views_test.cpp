@@ -66,6 +66,7 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"pool_backward", through<PoolBackward>},
       {"pool_forward", through<PoolForward>},
       {"recurrent_forward", through<RecurrentForward>},
+      {"recurrent_backward", through<RecurrentBackward>},
       {"reduce", through<Reduce>},
       {"resize", through<Resize>},
       {"resize_backward", through<ResizeBackward>},

@@ -14,8 +14,11 @@ def show(name, tensor):
     print(name, *("%.17g" % value for value in tensor.reshape(-1).tolist()))
 
 
-def call(request, operands, results):
+def call(request, operands, results, tolerance=None):
+    """`tolerance`: of results whose operands are not exact in f32."""
     print("request", request)
+    if tolerance is not None:
+        print("tolerance", tolerance)
     for name, tensor in operands.items():
         show(name, tensor)
     for name, tensor in results.items():

@@ -16,10 +16,10 @@ TEST_P(RecurrentTest, MatchesTheReference) {
 
 constexpr auto lstm_with_all =
     "recurrent_forward gates=f32:3x5x2x44 r=f32:2x44x11 r_bias=f32:2x44 peepholes=f32:2x33 h0=f32:3x2x11 c0=f32:3x2x11 "
-    "lengths=i32:3 y=f32:3x5x2x11 hn=f32:3x2x11 cn=f32:3x2x11 cell=lstm direction=both";
+    "lengths=i32:3 y=f32:3x5x2x11 hn=f32:3x2x11 cn=f32:3x2x11 saved=f32:3x5x2x55 cell=lstm direction=both";
 constexpr auto gru_before =
     "recurrent_forward gates=f32:2x4x2x21 r=f32:2x21x7 r_bias=f32:2x21 h0=f32:2x2x7 lengths=i32:2 y=f32:2x4x2x7 "
-    "hn=f32:2x2x7 cell=gru direction=both reset=before order=iofc";
+    "hn=f32:2x2x7 saved=f32:2x4x2x28 cell=gru direction=both reset=before order=iofc";
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, RecurrentTest,
@@ -73,10 +73,79 @@ INSTANTIATE_TEST_SUITE_P(
                       all}),
     case_name);
 
+const std::vector<std::string> gradients = {"recurrent_backward_simple", "recurrent_backward_block"};
+
+constexpr auto lstm_gradient_with_all =
+    "recurrent_backward dy=f32:3x5x2x11 r=f32:2x44x11 saved=f32:3x5x2x55 peepholes=f32:2x33 c0=f32:3x2x11 "
+    "lengths=i32:3 dhn=f32:3x2x11 dcn=f32:3x2x11 dh0=f32:3x2x11 dc0=f32:3x2x11 cell=lstm direction=both";
+constexpr auto gru_gradient_before =
+    "recurrent_backward dy=f32:2x4x2x7 r=f32:2x21x7 saved=f32:2x4x2x28 y=f32:2x4x2x7 h0=f32:2x2x7 lengths=i32:2 "
+    "dh0=f32:2x2x7 cell=gru direction=both reset=before order=iofc";
+
+INSTANTIATE_TEST_SUITE_P(
+    Gradients, RecurrentTest,
+    testing::Values(
+        AlgorithmCase{"Lstm", "recurrent_backward dy=f32:2x6x1x16 r=f32:1x64x16 saved=f32:2x6x1x80 cell=lstm",
+                      gradients},
+        AlgorithmCase{"LstmWithAll", lstm_gradient_with_all, gradients},
+        AlgorithmCase{"LstmInOnnxOrder",
+                      "recurrent_backward dy=f32:2x3x1x5 r=f32:1x20x5 saved=f32:2x3x1x25 dc0=f32:2x1x5 cell=lstm "
+                      "order=iofc",
+                      gradients},
+        AlgorithmCase{"Gru",
+                      "recurrent_backward dy=f32:3x5x1x13 r=f32:1x39x13 saved=f32:3x5x1x52 y=f32:3x5x1x13 "
+                      "dproducts=f32:3x5x1x39 dh0=f32:3x1x13 cell=gru",
+                      gradients},
+        AlgorithmCase{"GruWithResetBefore", gru_gradient_before, gradients},
+        AlgorithmCase{"Tanh", "recurrent_backward dy=f32:3x5x1x7 r=f32:1x7x7 saved=f32:3x5x1x7 cell=tanh direction=reverse",
+                      gradients},
+        AlgorithmCase{"Relu",
+                      "recurrent_backward dy=f32:3x5x2x7 r=f32:2x7x7 saved=f32:3x5x2x7 lengths=i32:3 cell=relu "
+                      "direction=both",
+                      gradients},
+        AlgorithmCase{"OneUnit", "recurrent_backward dy=f32:1x1x1x1 r=f32:1x4x1 saved=f32:1x1x1x5 cell=lstm", gradients},
+        AlgorithmCase{"Regions",
+                      "recurrent_backward dy=f32:2x3x1x6:40,9,8,1 r=f32:1x24x6:200,8,1 saved=f32:2x3x1x30:120,40,33,1 "
+                      "dgates=f32:2x3x1x24:90,30,27,1 dhn=f32:2x1x6:9,8,1 dh0=f32:2x1x6:9,8,1 cell=lstm alpha=any "
+                      "beta=any",
+                      gradients},
+        AlgorithmCase{"RegionsInF16",
+                      "recurrent_backward dy=f16:2x3x1x6:40,9,8,1 r=f16:1x24x6:200,8,1 saved=f16:2x3x1x30:120,40,33,1 "
+                      "dgates=f16:2x3x1x24:90,30,27,1 cell=lstm",
+                      gradients},
+        AlgorithmCase{"RegionsInBF16",
+                      "recurrent_backward dy=bf16:2x3x1x6:40,9,8,1 r=bf16:1x24x6:200,8,1 "
+                      "saved=bf16:2x3x1x30:120,40,33,1 dgates=bf16:2x3x1x24:90,30,27,1 cell=lstm",
+                      gradients},
+        AlgorithmCase{"Half",
+                      "recurrent_backward dy=f16:3x6x2x16 r=f16:2x64x16 saved=f16:3x6x2x80 c0=f32:3x2x16 "
+                      "dcn=f16:3x2x16 dh0=f16:3x2x16 cell=lstm direction=both",
+                      gradients},
+        AlgorithmCase{"BF16",
+                      "recurrent_backward dy=bf16:2x5x1x12 r=bf16:1x36x12 saved=bf16:2x5x1x48 y=bf16:2x5x1x12 cell=gru",
+                      gradients},
+        AlgorithmCase{"ManyUnits", "recurrent_backward dy=f32:2x2x1x150 r=f32:1x600x150 saved=f32:2x2x1x750 cell=lstm",
+                      gradients},
+        AlgorithmCase{"EmptyBatch", "recurrent_backward dy=f32:0x3x1x2 r=f32:1x8x2 saved=f32:0x3x1x10 cell=lstm",
+                      gradients},
+        AlgorithmCase{"DynamicBatch",
+                      "recurrent_backward dy=f32:8x3x2x6 r=f32:2x24x6 saved=f32:8x3x2x30 lengths=i32:8 dc0=f32:8x2x6 "
+                      "cell=lstm direction=both n=?",
+                      gradients}),
+    case_name);
+
 INSTANTIATE_TEST_SUITE_P(
     RecurrentConfigs, PairwiseMatch,
     testing::Values(cover("recurrent_simple", lstm_with_all), cover("recurrent_simple", gru_before),
-                    cover("recurrent_block", lstm_with_all), cover("recurrent_block", gru_before),
+                    cover("recurrent_backward_simple", lstm_gradient_with_all),
+                    cover("recurrent_backward_simple", gru_gradient_before),
+                    cover("recurrent_backward_block", lstm_gradient_with_all),
+                    cover("recurrent_backward_block", gru_gradient_before),
+                    cover("recurrent_backward_block",
+                          "recurrent_backward dy=f16:5x3x1x40 r=f16:1x160x40 saved=f16:5x3x1x200 dh0=f16:5x1x40 "
+                          "cell=lstm"),
+                    cover("recurrent_backward_block",
+                          "recurrent_backward dy=f32:3x2x1x130 r=f32:1x130x130 saved=f32:3x2x1x130 cell=tanh"), cover("recurrent_block", lstm_with_all), cover("recurrent_block", gru_before),
                     cover("recurrent_block",
                           "recurrent_forward gates=f16:5x3x1x160 r=f16:1x160x40 hn=f16:5x1x40 cell=lstm"),
                     cover("recurrent_block", "recurrent_forward gates=f32:3x2x1x130 r=f32:1x130x130 cell=tanh")),
@@ -85,7 +154,9 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     RecurrentWithWideOffsets, WideIndexMatch,
     testing::Values(wide(all,
-                         "recurrent_forward gates=f32:4x3x1x24 r=f32:1x24x6 h0=f32:4x1x6 hn=f32:4x1x6 cell=lstm n=?")),
+                         "recurrent_forward gates=f32:4x3x1x24 r=f32:1x24x6 h0=f32:4x1x6 hn=f32:4x1x6 cell=lstm n=?"),
+                    wide(gradients,
+                         "recurrent_backward dy=f32:4x3x1x6 r=f32:1x24x6 saved=f32:4x3x1x30 dh0=f32:4x1x6 cell=lstm n=?")),
     cover_name);
 
 }  // namespace

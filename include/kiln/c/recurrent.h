@@ -41,7 +41,7 @@ typedef struct kiln_recurrent_options {
   kiln_recurrent_reset reset;         /* Of a GRU. */
   kiln_recurrent_order order;         /* Of an LSTM or GRU. */
   float alpha;                        /* Default 1. */
-  float beta;                         /* Default 0: y is not read. */
+  float beta;                         /* Default 0: the result is not read. */
   int32_t dynamic_batch;              /* One kernel for every batch of a power-of-two bucket. */
   const kiln_tensor* r_bias;          /* D,GH: added to the products with r. */
   const kiln_tensor* peepholes;       /* D,3H: an LSTM's, of the input, output and forget gates. */
@@ -50,7 +50,9 @@ typedef struct kiln_recurrent_options {
   const kiln_tensor* lengths;         /* i32, N: the steps of each image. Default NULL: all. */
   const kiln_tensor* hn;              /* Output, N,D,H: the state behind the last step that counts. */
   const kiln_tensor* cn;              /* Output, N,D,H: an LSTM's cell state there. */
-  const kiln_epilogue* epilogue;      /* User code only. Default NULL: none. */
+  /* Output, N,T,D,SH, for kiln_recurrent_backward(): S is 5 of an LSTM, 4 of a GRU, else 1. */
+  const kiln_tensor* saved;
+  const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
 } kiln_recurrent_options;
 
 static inline kiln_recurrent_options kiln_recurrent_options_default(void) {
@@ -71,6 +73,48 @@ static inline kiln_recurrent_options kiln_recurrent_options_default(void) {
 KILN_API kiln_status kiln_recurrent_forward(kiln_context* context, const kiln_tensor* gates, const kiln_tensor* r,
                                             const kiln_tensor* y, const kiln_recurrent_options* options,
                                             kiln_stream stream);
+
+/* Tensors that are not wanted are NULL, which is their default. */
+typedef struct kiln_recurrent_backward_options {
+  uint32_t size;
+  kiln_recurrent_cell cell; /* As in the forward, as are direction, reset and order. */
+  kiln_recurrent_direction direction;
+  kiln_recurrent_reset reset;
+  kiln_recurrent_order order;
+  float alpha;                  /* Default 1. */
+  float beta;                   /* Default 0: the result is not read. */
+  int32_t dynamic_batch;        /* One kernel for every batch of a power-of-two bucket. */
+  const kiln_tensor* y;         /* A GRU's states, as the forward gave them without an epilogue. */
+  const kiln_tensor* peepholes; /* As in the forward, as are h0 (of a GRU), c0 (of an LSTM) and lengths. */
+  const kiln_tensor* h0;
+  const kiln_tensor* c0;
+  const kiln_tensor* lengths;
+  const kiln_tensor* dhn;        /* N,D,H: the gradient of hn. Default NULL: 0. */
+  const kiln_tensor* dcn;        /* N,D,H: the gradient of an LSTM's cn. Default NULL: 0. */
+  const kiln_tensor* dproducts;  /* Output, N,T,D,GH: of a GRU with KILN_RESET_AFTER, the gradient of r h + r_bias. */
+  const kiln_tensor* dh0;        /* Output, N,D,H: the gradient of h0. */
+  const kiln_tensor* dc0;        /* Output, N,D,H: the gradient of an LSTM's c0. */
+  const kiln_epilogue* epilogue; /* For dgates; user code only. Default NULL: none. */
+} kiln_recurrent_backward_options;
+
+static inline kiln_recurrent_backward_options kiln_recurrent_backward_options_default(void) {
+  kiln_recurrent_backward_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues dgates = epilogue(alpha * d + beta * dgates) on `stream` and returns: d is the gradient of
+ * kiln_recurrent_forward() with respect to gates. The gradient of r is a product, dproducts^T h, with h the states
+ * before each step; dproducts is dgates but for a GRU with KILN_RESET_AFTER.
+ *
+ * dy: N,T,D,H, the gradient of y, r: as in the forward, saved: what that saved, dgates: N,T,D,GH; any strides. Outputs
+ * must share no element with other operands. Deterministic. `options` may be NULL. Errors, first call, workspace and
+ * threads as for kiln_conv_forward(). */
+KILN_API kiln_status kiln_recurrent_backward(kiln_context* context, const kiln_tensor* dy, const kiln_tensor* r,
+                                             const kiln_tensor* saved, const kiln_tensor* dgates,
+                                             const kiln_recurrent_backward_options* options, kiln_stream stream);
 
 #ifdef __cplusplus
 } /* extern "C" */

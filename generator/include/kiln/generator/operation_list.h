@@ -29,6 +29,7 @@
   operation(cross_entropy_forward) \
   operation(cross_entropy_backward) \
   operation(recurrent_forward) \
+  operation(recurrent_backward) \
   operation(norm_forward) \
   operation(norm_affine) \
   operation(norm_inference) \
