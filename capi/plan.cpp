@@ -18,8 +18,8 @@
 namespace kiln::capi {
 namespace {
 
-/// More than any request has.
-constexpr size_t max_operands = 16;
+/// More than any request has: its operation's, at most 16, and those of user code, at most 8.
+constexpr size_t max_operands = 24;
 
 // Numbers of a run under the name that kiln_run_values has for them.
 template <class Number>

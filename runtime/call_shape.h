@@ -7,12 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "call_key.h"
 #include "kiln/generator/operation.h"
 
 namespace kiln {
-
-/// The most operands that an operation has, those of user code aside: a normalisation's gradients.
-inline constexpr size_t max_call_operands = 12;
 
 struct OperandShape {
   std::string_view name;

@@ -84,8 +84,9 @@ Layer layer_of(const Node& node) {
   recurrent.direction = direction_of(node);
   layer.directions = directions_of(recurrent.direction);
   recurrent.cell = cell_of(node, layer.directions);
-  recurrent.order = recurrent.cell == RecurrentCell::lstm || recurrent.cell == RecurrentCell::gru ? RecurrentOrder::iofc
-                                                                                                   : RecurrentOrder::ifco;
+  recurrent.order = recurrent.cell == RecurrentCell::lstm || recurrent.cell == RecurrentCell::gru
+                        ? RecurrentOrder::iofc
+                        : RecurrentOrder::ifco;
   if (recurrent.cell == RecurrentCell::gru && node.attributes().integer("linear_before_reset", 0) == 0) {
     recurrent.reset = RecurrentReset::before;
   }
@@ -98,7 +99,8 @@ Layer layer_of(const Node& node) {
   if (layer.steps < 1) refuse("it has no steps");
   if (layer.hidden < 1) node.fail("its states have no elements");
   const int64_t given = node.attributes().integer("hidden_size", layer.hidden);
-  if (given != layer.hidden) node.fail(fmt::format("hidden_size is {}, and its weights are for {}", given, layer.hidden));
+  if (given != layer.hidden)
+    node.fail(fmt::format("hidden_size is {}, and its weights are for {}", given, layer.hidden));
   require_extents(node, w_input, {layer.directions, layer.rows, layer.features}, "input weights");
   require_extents(node, r_input, {layer.directions, layer.rows, layer.hidden}, "recurrent weights");
   require_extents(node, b_input, {layer.directions, node.multiply(2, layer.rows)}, "biases");

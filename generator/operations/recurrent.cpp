@@ -1,3 +1,5 @@
+#include "kiln/generator/operations/recurrent.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "kiln/generator/operations/recurrent.h"
 #include "operations/operations.h"
 #include "operations/short_form.h"
 #include "operations/spatial.h"
@@ -266,9 +267,7 @@ class RecurrentForwardOperation final : public RecurrentOperation {
   }
 
  private:
-  static void check_gates(const Request& request) {
-    check_steps(request, "gates", "GH", gates_of(cell_of(request)));
-  }
+  static void check_gates(const Request& request) { check_steps(request, "gates", "GH", gates_of(cell_of(request))); }
 };
 
 class RecurrentBackwardOperation final : public RecurrentOperation {

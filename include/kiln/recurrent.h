@@ -15,16 +15,16 @@ namespace kiln {
 struct RecurrentOptions {
   RecurrentCell cell = RecurrentCell::lstm;
   RecurrentDirection direction = RecurrentDirection::forward;
-  RecurrentReset reset = RecurrentReset::after;    ///< Of a GRU.
-  RecurrentOrder order = RecurrentOrder::ifco;     ///< Of an LSTM or GRU.
-  std::optional<Tensor> r_bias{};        ///< D,GH: added to the products with r; default 0.
-  std::optional<Tensor> peepholes{};     ///< D,3H: an LSTM's, of the input, output and forget gates; default 0.
-  std::optional<Tensor> h0{};            ///< N,D,H: the state before the first step; default 0.
-  std::optional<Tensor> c0{};            ///< N,D,H: an LSTM's cell state there; default 0.
-  std::optional<Tensor> lengths{};       ///< i32, N: the steps of each image; default: all.
-  std::optional<Tensor> hn{};            ///< Output, N,D,H: the state behind the last step that counts.
-  std::optional<Tensor> cn{};            ///< Output, N,D,H: an LSTM's cell state there.
-  std::optional<Tensor> saved{};         ///< Output, N,T,D,SH, for recurrent_backward(): saved_parts_of() is S.
+  RecurrentReset reset = RecurrentReset::after;  ///< Of a GRU.
+  RecurrentOrder order = RecurrentOrder::ifco;   ///< Of an LSTM or GRU.
+  std::optional<Tensor> r_bias{};                ///< D,GH: added to the products with r; default 0.
+  std::optional<Tensor> peepholes{};             ///< D,3H: an LSTM's, of the input, output and forget gates; default 0.
+  std::optional<Tensor> h0{};                    ///< N,D,H: the state before the first step; default 0.
+  std::optional<Tensor> c0{};                    ///< N,D,H: an LSTM's cell state there; default 0.
+  std::optional<Tensor> lengths{};               ///< i32, N: the steps of each image; default: all.
+  std::optional<Tensor> hn{};                    ///< Output, N,D,H: the state behind the last step that counts.
+  std::optional<Tensor> cn{};                    ///< Output, N,D,H: an LSTM's cell state there.
+  std::optional<Tensor> saved{};                 ///< Output, N,T,D,SH, for recurrent_backward(): saved_parts_of() is S.
   float alpha = 1;
   float beta = 0;
   bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket.
@@ -71,13 +71,13 @@ struct RecurrentBackwardOptions {
 /// recurrent_forward() with respect to gates. RecurrentBackward has the formulas.
 ///
 /// dy: N,T,D,H, the gradient of y   r: as in the forward   saved: what the forward saved   dgates: N,T,D,GH. What the
-/// weights need are products and sums over all images and steps, by gemm() and reduce(): the gradient of r is dproducts^T
-/// h, with h the states before each step; dproducts is dgates but for a GRU with RecurrentReset::after. (With
-/// RecurrentReset::before the new gate's rows have the reset gate times h in the place of h.)
+/// weights need are products and sums over all images and steps, by gemm() and reduce(): the gradient of r is
+/// dproducts^T h, with h the states before each step; dproducts is dgates but for a GRU with RecurrentReset::after.
+/// (With RecurrentReset::before the new gate's rows have the reset gate times h in the place of h.)
 ///
-/// Any strides; dtypes may differ; sums are in f32. alpha, beta and the epilogue apply to dgates alone. Behind an image's
-/// length dgates and dproducts are 0. Outputs must share no element with other operands. Bitwise reproducible. An empty
-/// batch is a no-op. Errors, first call, workspace and threads as for conv_forward().
+/// Any strides; dtypes may differ; sums are in f32. alpha, beta and the epilogue apply to dgates alone. Behind an
+/// image's length dgates and dproducts are 0. Outputs must share no element with other operands. Bitwise reproducible.
+/// An empty batch is a no-op. Errors, first call, workspace and threads as for conv_forward().
 void recurrent_backward(Context& context, const Tensor& dy, const Tensor& r, const Tensor& saved, const Tensor& dgates,
                         const RecurrentBackwardOptions& options = {}, Stream stream = nullptr);
 

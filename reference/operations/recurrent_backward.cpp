@@ -28,9 +28,7 @@ struct GradientOperands {
 class GradientLines {
  public:
   GradientLines(const RecurrentBackward& view, const Tensor& r, GradientOperands operands)
-      : view_(view),
-        given_(std::move(operands)),
-        lines_(static_cast<size_t>(view.dy.extents[0] * view.directions())) {
+      : view_(view), given_(std::move(operands)), lines_(static_cast<size_t>(view.dy.extents[0] * view.directions())) {
     weights_.reserve(static_cast<size_t>(view.r.elements()));
     for_each_coordinate(view.r, [&](std::span<const int64_t> at) { weights_.push_back(r[at]); });
   }
@@ -138,14 +136,14 @@ class GradientLines {
         continue;
       }
       const Bounded passed = through_weights(step, rows, fresh * hidden, (fresh + 1) * hidden, u);
-      products[static_cast<size_t>(reset * hidden + u)] =
-          product(product(passed, {state(u), 0}), slope_of_logistic(q));
+      products[static_cast<size_t>(reset * hidden + u)] = product(product(passed, {state(u), 0}), slope_of_logistic(q));
       next[static_cast<size_t>(u)] = sum_of({next[static_cast<size_t>(u)], product(passed, {q, 0})});
     }
     if (is_before) rows = products;
     for (int64_t u = 0; u < hidden; ++u) {
       const int64_t last = is_before ? 2 * hidden : 3 * hidden;
-      line.h[static_cast<size_t>(u)] = sum_of({next[static_cast<size_t>(u)], through_weights(step, products, 0, last, u)});
+      line.h[static_cast<size_t>(u)] =
+          sum_of({next[static_cast<size_t>(u)], through_weights(step, products, 0, last, u)});
     }
   }
 
@@ -180,7 +178,10 @@ class GradientLines {
     const bool is_reverse = direction == 1 || view_.direction == RecurrentDirection::reverse;
     for (int64_t number = length - 1; number >= 0; --number) {
       const Step step{image, is_reverse ? length - 1 - number : number,
-                      number == 0 ? -1 : is_reverse ? length - number : number - 1, direction};
+                      number == 0  ? -1
+                      : is_reverse ? length - number
+                                   : number - 1,
+                      direction};
       for (int64_t u = 0; u < hidden; ++u) {
         line.h[static_cast<size_t>(u)] =
             sum_of({line.h[static_cast<size_t>(u)], {given_.dy({image, step.time, direction, u}), 0}});

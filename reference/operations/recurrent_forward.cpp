@@ -147,8 +147,7 @@ class Lines {
       line.h.push_back({h0_ ? (*h0_)({image, direction, u}) : 0, 0});
       line.c.push_back({c0_ ? (*c0_)({image, direction, u}) : 0, 0});
     }
-    const int64_t length =
-        lengths_ ? std::clamp<int64_t>(static_cast<int64_t>((*lengths_)({image})), 0, steps) : steps;
+    const int64_t length = lengths_ ? std::clamp<int64_t>(static_cast<int64_t>((*lengths_)({image})), 0, steps) : steps;
     const bool is_reverse = direction == 1 || view_.direction == RecurrentDirection::reverse;
     for (int64_t number = 0; number < length; ++number) {
       const Step step{image, is_reverse ? length - 1 - number : number, direction};

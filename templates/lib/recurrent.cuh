@@ -1,5 +1,5 @@
-// Recurrent cells: what a layer's steps (lib/recurrent_cell.cuh) and their gradients (lib/recurrent_gradient.cuh) share.
-// generator/operations/recurrent.h has the formulas.
+// Recurrent cells: what a layer's steps (lib/recurrent_cell.cuh) and their gradients (lib/recurrent_gradient.cuh)
+// share. generator/operations/recurrent.h has the formulas.
 //
 // From the prelude: CELL, RESETS_BEFORE (the reset gate of a GRU stands in front of the product), ORDER_IOFC (the order
 // of the gates in memory, that of ONNX), HIDDEN, STEPS, DIRECTIONS, IS_REVERSE (the first direction is), and for each

@@ -6,8 +6,8 @@ struct RecurrentState {
 };
 
 // The state behind a step. `gates`: what the inputs give; `products`: what the state before gives, with its bias, for
-// NEW_GATE behind the reset gate where that stands in front of the product, which is given as `reset` then. `saved`: its
-// parts for the gradient.
+// NEW_GATE behind the reset gate where that stands in front of the product, which is given as `reset` then. `saved`:
+// its parts for the gradient.
 __device__ __forceinline__ RecurrentState next_state(const float* gates, const float* products,
                                                      const Peepholes& peepholes, RecurrentState before, float reset,
                                                      float (&saved)[SAVED_PARTS]) {

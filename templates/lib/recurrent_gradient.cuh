@@ -16,8 +16,8 @@ struct UnitGradient {
   float c, h;
 };
 
-// `dh`, `dc`: gradients of the state behind the step. `before`: the state before it, an LSTM's c or a GRU's h. The row of
-// a reset gate that stands in front of the product is left out: reset_row().
+// `dh`, `dc`: gradients of the state behind the step. `before`: the state before it, an LSTM's c or a GRU's h. The row
+// of a reset gate that stands in front of the product is left out: reset_row().
 __device__ __forceinline__ UnitGradient unit_gradient(float dh, float dc, const float (&saved)[SAVED_PARTS],
                                                       float before, const Peepholes& peepholes) {
   UnitGradient result = {};
@@ -70,8 +70,8 @@ __device__ __forceinline__ Index offset_in_dgates(Index image, int step, int dir
          row * Index(DGATES_STRIDE_U);
 }
 __device__ __forceinline__ Index offset_in_dproducts(Index image, int step, int direction, int row) {
-  return image * Index(DPRODUCTS_STRIDE_N) + step * Index(DPRODUCTS_STRIDE_T) +
-         direction * Index(DPRODUCTS_STRIDE_D) + row * Index(DPRODUCTS_STRIDE_U);
+  return image * Index(DPRODUCTS_STRIDE_N) + step * Index(DPRODUCTS_STRIDE_T) + direction * Index(DPRODUCTS_STRIDE_D) +
+         row * Index(DPRODUCTS_STRIDE_U);
 }
 __device__ __forceinline__ Index offset_in_dhn(Index image, int direction, int unit) {
   return image * Index(DHN_STRIDE_N) + direction * Index(DHN_STRIDE_D) + unit * Index(DHN_STRIDE_U);

@@ -3,8 +3,8 @@
 // Groups of LANES lanes share a unit; a group has UNITS units at a time. Blocks of a team run at once (a cooperative
 // launch): behind each step they give each other what all have to see, through global memory, and wait.
 //
-// From the prelude: THREADS, LANES, UNITS, IMAGES (that a team has at a time), TEAM, KEEP, R_RUN (neighbours in a row of
-// r that one access reads), IS_GRADIENT, and the constants of lib/recurrent.cuh.
+// From the prelude: THREADS, LANES, UNITS, IMAGES (that a team has at a time), TEAM, KEEP, R_RUN (neighbours in a row
+// of r that one access reads), IS_GRADIENT, and the constants of lib/recurrent.cuh.
 #include "lib/block_memory.cuh"
 #include "lib/recurrent.cuh"
 #include "lib/reduce.cuh"
@@ -13,8 +13,8 @@
 constexpr int WIDTH = 4;  // neighbours of a state that a lane takes at once
 constexpr int GROUPS = THREADS / LANES;
 constexpr int UNITS_OF_BLOCK = ceil_div(HIDDEN, TEAM);
-constexpr int ROUNDS = ceil_div(UNITS_OF_BLOCK, GROUPS * UNITS);
-constexpr int PIECES = ceil_div(HIDDEN, LANES * WIDTH);
+constexpr int ROUNDS = ceil_div(UNITS_OF_BLOCK, GROUPS* UNITS);
+constexpr int PIECES = ceil_div(HIDDEN, LANES* WIDTH);
 constexpr int PADDED = PIECES * LANES * WIDTH;
 constexpr int PAIRS = UNITS * IMAGES;  // units and images that a group has at a time
 constexpr int PAIRS_OF_LANE = ceil_div(PAIRS, LANES);
@@ -40,7 +40,8 @@ struct Place {
 
 // Weights that a unit has for the elements of a piece of a state: a part of the unit's row of r, for gradients of its
 // column.
-__device__ __forceinline__ Vector<TR, WIDTH> weights_of(const TR* r, const Place& place, int unit, int gate, int piece) {
+__device__ __forceinline__ Vector<TR, WIDTH> weights_of(const TR* r, const Place& place, int unit, int gate,
+                                                        int piece) {
   const int first = (piece * LANES + place.lane) * WIDTH;
   const TR* const of_direction = r + place.direction * Index(R_STRIDE_D);
   if constexpr (!IS_GRADIENT && R_RUN == WIDTH) {

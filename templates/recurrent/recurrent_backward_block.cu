@@ -1,6 +1,6 @@
-// Gradient of the steps of a recurrent layer by teams of blocks (lib/recurrent_team.cuh), from the last step to the first:
-// a lane computes the gradients of a unit's gates, all blocks see those of all units, and each adds up what they bring to
-// its own units of the state before. Parameters: team.cpp.
+// Gradient of the steps of a recurrent layer by teams of blocks (lib/recurrent_team.cuh), from the last step to the
+// first: a lane computes the gradients of a unit's gates, all blocks see those of all units, and each adds up what they
+// bring to its own units of the state before. Parameters: team.cpp.
 #include "lib/recurrent_gradient.cuh"
 #include "lib/recurrent_team.cuh"
 #include "lib/store.cuh"
@@ -31,8 +31,9 @@ struct Operands {
 };
 
 // Stores the gradients of a gate of a unit, and of its product.
-__device__ __forceinline__ void store_gradients(const Operands& operands, const Place& place, const Pair& pair, int time,
-                                                int gate, float row, float product, const OutputArguments& output) {
+__device__ __forceinline__ void store_gradients(const Operands& operands, const Place& place, const Pair& pair,
+                                                int time, int gate, float row, float product,
+                                                const OutputArguments& output) {
   const int number = gate * HIDDEN + pair.unit;
   store_result(operands.dgates, offset_in_dgates(pair.image, time, place.direction, number), row, 0, output);
   if constexpr (WITH_DPRODUCTS) {
@@ -73,8 +74,8 @@ __device__ __forceinline__ void reset_step(const Operands& operands, const Place
                                            const OutputArguments& output) {
   const int length = length_of(operands.lengths, pair.image), time = time_of(step, length, place.direction);
   const bool counts = step < length;
-  const float reset = to_float(
-      operands.saved[offset_in_saved(pair.image, time, place.direction, RESET_GATE * HIDDEN + pair.unit)]);
+  const float reset =
+      to_float(operands.saved[offset_in_saved(pair.image, time, place.direction, RESET_GATE * HIDDEN + pair.unit)]);
   const float before = state_before(operands.saved, operands.y, operands.h0, operands.c0, pair.image, step, length,
                                     place.direction, pair.unit);
   const float row = counts ? reset_row(passed, before, reset) : 0.0f;
@@ -126,17 +127,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     __syncthreads();
     for_each_pair(place, images, [&](const Pair& pair) {
-      memory.h[pair.slot][pair.unit] =
-          state_at<WITH_DHN>(dhn, offset_in_dhn(pair.image, place.direction, pair.unit));
-      memory.c[pair.slot][pair.unit] =
-          state_at<WITH_DCN>(dcn, offset_in_dcn(pair.image, place.direction, pair.unit));
+      memory.h[pair.slot][pair.unit] = state_at<WITH_DHN>(dhn, offset_in_dhn(pair.image, place.direction, pair.unit));
+      memory.c[pair.slot][pair.unit] = state_at<WITH_DCN>(dcn, offset_in_dcn(pair.image, place.direction, pair.unit));
     });
 
     for (int step = STEPS - 1; step >= 0; --step) {
       States* const products = memory.products[step % 2];
-      for_each_pair(place, images, [&](const Pair& pair) {
-        unit_step(operands, place, pair, step, memory, team, output);
-      });
+      for_each_pair(place, images,
+                    [&](const Pair& pair) { unit_step(operands, place, pair, step, memory, team, output); });
       if constexpr (RESETS_IN_FRONT) {
         team.take(step % 2 * GATES + NEW_GATE, 1, images, products + NEW_GATE);
         through_weights<NEW_GATE, 1>(weights, place, images, products, [&](const Pair& pair, float sum) {
@@ -156,12 +154,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for_each_pair(place, images, [&](const Pair& pair) {
       const Index image = pair.image;
       if constexpr (WITH_DH0) {
-        dh0[offset_in_dh0(image, place.direction, pair.unit)] =
-            from_float<TDH0>(memory.h[pair.slot][pair.unit]);
+        dh0[offset_in_dh0(image, place.direction, pair.unit)] = from_float<TDH0>(memory.h[pair.slot][pair.unit]);
       }
       if constexpr (WITH_DC0) {
-        dc0[offset_in_dc0(image, place.direction, pair.unit)] =
-            from_float<TDC0>(memory.c[pair.slot][pair.unit]);
+        dc0[offset_in_dc0(image, place.direction, pair.unit)] = from_float<TDC0>(memory.c[pair.slot][pair.unit]);
       }
     });
     __syncthreads();  // before the next images

@@ -15,14 +15,15 @@ struct Shape {
 Algorithm recurrent_backward_simple() {
   using namespace recurrent_backward_simple_descriptor;
   using descriptor::RecurrentLayer;
-  return describe<Shape, RecurrentLayer>("recurrent_backward_simple", "recurrent_backward", "recurrent/recurrent_backward_simple.cu")
+  return describe<Shape, RecurrentLayer>("recurrent_backward_simple", "recurrent_backward",
+                                         "recurrent/recurrent_backward_simple.cu")
       .trusted()
       .param("THREADS", &Shape::threads, {128, 64, 256})
       .program([](const Shape& shape, const RecurrentLayer& layer, const Target&, const Emitter& emit) {
-        return descriptor::simple_recurrent_program(layer, "recurrent_backward_simple", shape.threads, (3 + 2 * gates_of(layer.cell)), emit);
+        return descriptor::simple_recurrent_program(layer, "recurrent_backward_simple", shape.threads,
+                                                    (3 + 2 * gates_of(layer.cell)), emit);
       })
-      .estimate([](const Shape& shape, const RecurrentLayer& layer, const Target& target,
-                   const DeviceFigures& device) {
+      .estimate([](const Shape& shape, const RecurrentLayer& layer, const Target& target, const DeviceFigures& device) {
         return descriptor::simple_recurrent_estimate(layer, shape.threads, target, device);
       });
 }

@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   // Gradients of the state behind a step, what goes on beside the products, and gradients of gates and of products.
   float* const h = gradients + static_cast<Index>(blockIdx.x) * (3 + 2 * GATES) * HIDDEN;
   float *const c = h + HIDDEN, *const past = h + 2 * HIDDEN, *const rows = h + 3 * HIDDEN,
-        *const products = rows + GATES * HIDDEN;
+               *const products = rows + GATES * HIDDEN;
   for (int unit = first; unit < HIDDEN; unit += THREADS) {
     h[unit] = state_at<WITH_DHN>(dhn, offset_in_dhn(image, direction, unit));
     c[unit] = state_at<WITH_DCN>(dcn, offset_in_dcn(image, direction, unit));
@@ -55,10 +55,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __syncthreads();
     if (RESETS_IN_FRONT && counts) {
       for (int unit = first; unit < HIDDEN; unit += THREADS) {
-        const float reset =
-            to_float(saved[offset_in_saved(image, time, direction, RESET_GATE * HIDDEN + unit)]);
-        const float passed =
-            through_weights(r, rows, direction, NEW_GATE * HIDDEN, (NEW_GATE + 1) * HIDDEN, unit);
+        const float reset = to_float(saved[offset_in_saved(image, time, direction, RESET_GATE * HIDDEN + unit)]);
+        const float passed = through_weights(r, rows, direction, NEW_GATE * HIDDEN, (NEW_GATE + 1) * HIDDEN, unit);
         rows[RESET_GATE * HIDDEN + unit] = reset_row(passed, before_of(unit), reset);
         products[RESET_GATE * HIDDEN + unit] = rows[RESET_GATE * HIDDEN + unit];
         past[unit] += passed * reset;

@@ -1,5 +1,6 @@
-// The steps of a recurrent layer by teams of blocks (lib/recurrent_team.cuh): the states of all units stay in the shared
-// memory of each block, and the lane that computes a unit has the sums of its gates at hand. Parameters: team.cpp.
+// The steps of a recurrent layer by teams of blocks (lib/recurrent_team.cuh): the states of all units stay in the
+// shared memory of each block, and the lane that computes a unit has the sums of its gates at hand. Parameters:
+// team.cpp.
 #include "lib/recurrent_cell.cuh"
 #include "lib/recurrent_team.cuh"
 #include "lib/store.cuh"
@@ -100,8 +101,8 @@ __device__ __forceinline__ void step_round(const Operands& operands, const Weigh
     team.give((step + 1) % 2, pair, counts ? next.h : old.h, behind);
     memory.c[pair.slot][pair.unit] = counts ? next.c : old.c;
     const int time = time_of(step, length, place.direction);
-    store_result(operands.y, offset_in_y(pair.image, time, place.direction, pair.unit),
-                 counts ? next.h : 0.0f, 0, output);
+    store_result(operands.y, offset_in_y(pair.image, time, place.direction, pair.unit), counts ? next.h : 0.0f, 0,
+                 output);
     save_parts(operands.saved, pair.image, time, place.direction, pair.unit, parts, counts);
   }
 }
@@ -149,8 +150,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             from_float<THN>(memory.h[STEPS % 2][pair.slot][pair.unit]);
       }
       if constexpr (WITH_CN) {
-        cn[offset_in_cn(image, place.direction, pair.unit)] =
-            from_float<TCN>(memory.c[pair.slot][pair.unit]);
+        cn[offset_in_cn(image, place.direction, pair.unit)] = from_float<TCN>(memory.c[pair.slot][pair.unit]);
       }
     });
     __syncthreads();  // before the next images

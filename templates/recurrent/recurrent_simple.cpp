@@ -21,8 +21,7 @@ Algorithm recurrent_simple() {
       .program([](const Shape& shape, const RecurrentLayer& layer, const Target&, const Emitter& emit) {
         return descriptor::simple_recurrent_program(layer, "recurrent_simple", shape.threads, 5, emit);
       })
-      .estimate([](const Shape& shape, const RecurrentLayer& layer, const Target& target,
-                   const DeviceFigures& device) {
+      .estimate([](const Shape& shape, const RecurrentLayer& layer, const Target& target, const DeviceFigures& device) {
         return descriptor::simple_recurrent_estimate(layer, shape.threads, target, device);
       });
 }

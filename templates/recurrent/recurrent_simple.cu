@@ -14,8 +14,8 @@ __device__ float product_of_row(const TR* r, const TR_BIAS* r_bias, const float*
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     recurrent_simple(const TGATES* gates, const TR* r, const TR_BIAS* r_bias, const TPEEPHOLES* peepholes,
-                     const TH0* h0, const TC0* c0, const int* lengths, TY* y, THN* hn, TCN* cn,
-                     TSAVED* saved, float* states, float alpha, float beta, UserArguments user, long long n) {
+                     const TH0* h0, const TC0* c0, const int* lengths, TY* y, THN* hn, TCN* cn, TSAVED* saved,
+                     float* states, float alpha, float beta, UserArguments user, long long n) {
   const Index image = static_cast<Index>(blockIdx.x) / DIRECTIONS;
   const int direction = static_cast<int>(blockIdx.x % DIRECTIONS);
   const int first = static_cast<int>(threadIdx.x);
@@ -35,9 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int number = 0; number < STEPS; ++number) {
     const bool counts = number < length;
     const int step = time_of(number, length, direction);
-    const auto given = [&](int row) {
-      return to_float(gates[offset_in_gates(image, step, direction, row)]);
-    };
+    const auto given = [&](int row) { return to_float(gates[offset_in_gates(image, step, direction, row)]); };
     if (CELL == CELL_GRU && RESETS_BEFORE && counts) {
       for (int unit = first; unit < HIDDEN; unit += THREADS) {
         const int row = RESET_GATE * HIDDEN + unit;
@@ -56,16 +54,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
           inputs[gate] = given(row);
           products[gate] = product_of_row(r, r_bias, is_behind_reset ? passed : h, direction, row);
         }
-        const RecurrentState behind =
-            next_state(inputs, products, peepholes_at(peepholes, direction, unit), {h[unit], c[unit]},
-                       RESETS_BEFORE ? resets[unit] : 0.0f, parts);
+        const RecurrentState behind = next_state(inputs, products, peepholes_at(peepholes, direction, unit),
+                                                 {h[unit], c[unit]}, RESETS_BEFORE ? resets[unit] : 0.0f, parts);
         result = behind.h;
         next[unit] = behind.h;
         c[unit] = behind.c;
       }
       const long long number_in_y = ((image * static_cast<long long>(STEPS) + step) * DIRECTIONS + direction) * HIDDEN;
-      store_element(y + offset_in_y(image, step, direction, unit), number_in_y + unit, result, 0,
-                    {alpha, beta, user});
+      store_element(y + offset_in_y(image, step, direction, unit), number_in_y + unit, result, 0, {alpha, beta, user});
       save_parts(saved, image, step, direction, unit, parts, counts);
     }
     __syncthreads();

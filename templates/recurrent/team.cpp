@@ -104,8 +104,8 @@ Program program(const Shape& shape, const RecurrentLayer& layer, const std::stri
   prelude.constant("R_RUN", widest_vector(layer.r(), {2}, width) == width ? width : 1);
   prelude.flag("IS_GRADIENT", is_gradient(layer)).constant("MEMORY_BYTES", memory_bytes(shape, layer));
   Launch launch = recurrent_launch(layer, entry, shape.threads, {0, workspace_bytes(shape, layer)});
-  launch.grid = {blocks_for(1, layer.images, layer.dynamic_batch, shape.images),
-                 Count{shape.team * layer.directions}, Count{1}};
+  launch.grid = {blocks_for(1, layer.images, layer.dynamic_batch, shape.images), Count{shape.team * layer.directions},
+                 Count{1}};
   launch.dynamic_shared_bytes = static_cast<unsigned>(memory_bytes(shape, layer));
   if (shape.team == 1) return program_of(emit.source(prelude), launch);
   launch.persistent = true;
@@ -138,16 +138,16 @@ Estimate predict(const Shape& shape, const RecurrentLayer& layer, const Target& 
   work.registers_per_thread =
       44 + static_cast<double>(sums(shape, layer) + (shape.keep != 0 ? kept_words(shape, layer) : 0));
   work.shared_bytes_per_block = static_cast<double>(memory_bytes(shape, layer));
-  work.bytes_in_flight_per_thread = shape.keep != 0 ? 16 : 16.0 * shape.units * static_cast<double>(gates_of(layer.cell));
+  work.bytes_in_flight_per_thread =
+      shape.keep != 0 ? 16 : 16.0 * shape.units * static_cast<double>(gates_of(layer.cell));
   Estimate estimate = streaming_estimate(work, target.arch, device);
   if (shape.team == 1) return estimate;
   // A write, a counter, its news and a read, one after the other through L2.
   constexpr double exchange_seconds = 2e-6;
-  const double resident =
-      device.sms * resident_blocks({.threads = work.threads_per_block,
-                                                .registers = work.registers_per_thread,
-                                                .shared_bytes = work.shared_bytes_per_block},
-                                               target.arch);
+  const double resident = device.sms * resident_blocks({.threads = work.threads_per_block,
+                                                        .registers = work.registers_per_thread,
+                                                        .shared_bytes = work.shared_bytes_per_block},
+                                                       target.arch);
   const double turns = std::ceil(blocks / std::max(resident, 1.0));
   const bool exchanges_twice = layer.cell == RecurrentCell::gru && layer.reset == RecurrentReset::before;
   estimate.seconds += turns * steps * exchange_seconds * (exchanges_twice ? 2 : 1);

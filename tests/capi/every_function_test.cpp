@@ -224,6 +224,8 @@ class EveryFunction : public CApi {
   void add_recurrent_layers() {
     add("kiln_recurrent_forward", kiln_recurrent_forward, {"options", "stream"}, context_, &gates_, &recurrent_weights_,
         &states_, &recurrent_options_, nullptr);
+    add("kiln_recurrent_backward", kiln_recurrent_backward, {"options", "stream"}, context_, &states_gradient_,
+        &recurrent_weights_, &recurrent_saved_, &gates_gradient_, &recurrent_backward_options_, nullptr);
   }
 
   void add_dropout() {
@@ -298,6 +300,9 @@ class EveryFunction : public CApi {
   const kiln_tensor targets_ = with(tensor(upload(wave(2)), {2}), [](auto& targets) { targets.dtype = KILN_I32; });
   const kiln_tensor gates_ = tensor(upload(wave(16)), {1, 2, 1, 8}),
                     recurrent_weights_ = tensor(upload(wave(16)), {1, 8, 2}), states_ = tensor(result_, {1, 2, 1, 2});
+  const kiln_tensor states_gradient_ = tensor(upload(wave(4)), {1, 2, 1, 2}),
+                    recurrent_saved_ = tensor(upload(wave(20)), {1, 2, 1, 10}),
+                    gates_gradient_ = tensor(result_, {1, 2, 1, 8});
   const kiln_named_tensor named_tensor_ = {"t", &values_};
   const kiln_named_scalar named_scalar_ = {"s", 1, 0};
   const char* const request_ = "softmax_forward x=f32:2x6";
@@ -325,6 +330,7 @@ class EveryFunction : public CApi {
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();
   const kiln_cross_entropy_options cross_entropy_options_ = kiln_cross_entropy_options_default();
   const kiln_recurrent_options recurrent_options_ = kiln_recurrent_options_default();
+  const kiln_recurrent_backward_options recurrent_backward_options_ = kiln_recurrent_backward_options_default();
   const kiln_dropout_options dropout_options_ = kiln_dropout_options_default();
   const kiln_named_tensor call_tensors_[3] = {{"y", &y_}, {"a", &x_}, {"b", &dy_}};
   const kiln_call_options call_options_ = kiln_call_options_default();

@@ -97,8 +97,7 @@ TEST(OnnxUncovered, OutputsOfRecurrentLayersAreKnown) {
   EXPECT_EQ(states("LSTM", {}, 2, 1), relu_of("1x2x4")) << "the last cell";
   OnnxModel batch_first(14);
   batch_first.input("x", {2, 5, 3}).weights("w", {1, 16, 3}).weights("r", {1, 16, 4});
-  EXPECT_EQ(behind(batch_first, "LSTM", {"x", "w", "r"}, {{"layout", int64_t{1}}, {"clip", 1.0F}}),
-            relu_of("2x5x1x4"));
+  EXPECT_EQ(behind(batch_first, "LSTM", {"x", "w", "r"}, {{"layout", int64_t{1}}, {"clip", 1.0F}}), relu_of("2x5x1x4"));
 }
 
 TEST(OnnxUncovered, OutputsOfWindowsAreKnown) {

@@ -1,4 +1,5 @@
-// References against PyTorch: elements_torch.py, recurrent_torch.py, rows_torch.py and windows_torch.py made the tables.
+// References against PyTorch: elements_torch.py, recurrent_torch.py, rows_torch.py and windows_torch.py made the
+// tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ class TableCall {
     for (size_t i = 0; i < scalars.size(); ++i) bindings_.values.operation_scalars[i] = scalars[i].in_checks;
   }
 
-  // The tolerance of results; an operand in logical order; with @ before its name, its memory in that order; or a number of the call.
+  // The tolerance of results; an operand in logical order; with @ before its name, its memory in that order; or a
+  // number of the call.
   void set(const std::string& name, const std::vector<double>& values) {
     const std::vector<ScalarDefinition>& scalars = operation(call_.request.operation).scalars();
     const auto is_named = [&](const ScalarDefinition& scalar) { return scalar.name == name; };
@@ -159,8 +161,8 @@ TEST(TorchTable, IsWhatPyTorchWrites) {
   if (std::system((python + "-c 'import torch' 2>/dev/null").c_str()) != 0) {  // NOLINT(concurrency-mt-unsafe)
     GTEST_SKIP() << "PyTorch is not installed: scripts/setup --torch";
   }
-  for (const std::string name :
-       {"activation_torch", "cross_entropy_torch", "elements_torch", "recurrent_torch", "rows_torch", "windows_torch"}) {
+  for (const std::string name : {"activation_torch", "cross_entropy_torch", "elements_torch", "recurrent_torch",
+                                 "rows_torch", "windows_torch"}) {
     const std::string path = "tests/reference/" + name;
     expect_made_by_pytorch(path + ".py", path + ".txt", 1e-12);
   }

@@ -239,7 +239,8 @@ void BadOperands::add_recurrent_layers(Calls& calls) const {
   const Tensor r_bias = at(16384 + 4096, {1, 20}), peepholes = at(16384 + 8192, {1, 15});
   const Tensor h0 = slot(2, {3, 1, 5}), c0 = at(32768 + 4096, {3, 1, 5});
   const Tensor lengths(at(32768 + 8192, {3}).data(), i32, {3}, contiguous);
-  const Tensor hn = at(49152 + 4096, {3, 1, 5}), cn = at(49152 + 8192, {3, 1, 5});
+  const Tensor hn = at(49152 + 4096, {3, 1, 5}), cn = at(49152 + 8192, {3, 1, 5}),
+               saved = at(49152 + 12288, {3, 4, 1, 25});
   calls["recurrent_forward"] = {"",
                                 {{"gates", gates},
                                  {"r", r},
@@ -250,7 +251,8 @@ void BadOperands::add_recurrent_layers(Calls& calls) const {
                                  {"lengths", lengths},
                                  {"y", y},
                                  {"hn", hn},
-                                 {"cn", cn}},
+                                 {"cn", cn},
+                                 {"saved", saved}},
                                 [](Context& k, const Tensors& t) {
                                   recurrent_forward(k, t[0].tensor, t[1].tensor, t[7].tensor,
                                                     {.r_bias = t[2].tensor,
@@ -259,9 +261,35 @@ void BadOperands::add_recurrent_layers(Calls& calls) const {
                                                      .c0 = t[5].tensor,
                                                      .lengths = t[6].tensor,
                                                      .hn = t[8].tensor,
-                                                     .cn = t[9].tensor});
+                                                     .cn = t[9].tensor,
+                                                     .saved = t[10].tensor});
                                 },
-                                3};
+                                4};
+  const Tensor dy = slot(0, {3, 4, 1, 5}), dgates = slot(3, {3, 4, 1, 20});
+  const Tensor past = at(4096, {3, 4, 1, 25}), dhn = at(32768 + 12288, {3, 1, 5});
+  calls["recurrent_backward"] = {"",
+                                 {{"dy", dy},
+                                  {"r", r},
+                                  {"saved", past},
+                                  {"peepholes", peepholes},
+                                  {"c0", c0},
+                                  {"lengths", lengths},
+                                  {"dhn", dhn},
+                                  {"dcn", h0},
+                                  {"dgates", dgates},
+                                  {"dh0", hn},
+                                  {"dc0", cn}},
+                                 [](Context& k, const Tensors& t) {
+                                   recurrent_backward(k, t[0].tensor, t[1].tensor, t[2].tensor, t[8].tensor,
+                                                      {.peepholes = t[3].tensor,
+                                                       .c0 = t[4].tensor,
+                                                       .lengths = t[5].tensor,
+                                                       .dhn = t[6].tensor,
+                                                       .dcn = t[7].tensor,
+                                                       .dh0 = t[9].tensor,
+                                                       .dc0 = t[10].tensor});
+                                 },
+                                 3};
 }
 
 void BadOperands::add_products(Calls& calls) const {

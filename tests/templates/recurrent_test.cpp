@@ -26,9 +26,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         AlgorithmCase{"Lstm", "recurrent_forward gates=f32:2x6x1x64 r=f32:1x64x16 cell=lstm", all},
         AlgorithmCase{"LstmWithAll", lstm_with_all, all},
-        AlgorithmCase{"LstmInOnnxOrder",
-                      "recurrent_forward gates=f32:2x3x1x20 r=f32:1x20x5 h0=f32:2x1x5 cn=f32:2x1x5 cell=lstm order=iofc",
-                      all},
+        AlgorithmCase{
+            "LstmInOnnxOrder",
+            "recurrent_forward gates=f32:2x3x1x20 r=f32:1x20x5 h0=f32:2x1x5 cn=f32:2x1x5 cell=lstm order=iofc", all},
         AlgorithmCase{"Gru", "recurrent_forward gates=f32:3x5x1x39 r=f32:1x39x13 r_bias=f32:1x39 cell=gru", all},
         AlgorithmCase{"GruWithResetBefore", gru_before, all},
         AlgorithmCase{"GruWithResetBeforeInTorchOrder",
@@ -97,13 +97,15 @@ INSTANTIATE_TEST_SUITE_P(
                       "dproducts=f32:3x5x1x39 dh0=f32:3x1x13 cell=gru",
                       gradients},
         AlgorithmCase{"GruWithResetBefore", gru_gradient_before, gradients},
-        AlgorithmCase{"Tanh", "recurrent_backward dy=f32:3x5x1x7 r=f32:1x7x7 saved=f32:3x5x1x7 cell=tanh direction=reverse",
+        AlgorithmCase{"Tanh",
+                      "recurrent_backward dy=f32:3x5x1x7 r=f32:1x7x7 saved=f32:3x5x1x7 cell=tanh direction=reverse",
                       gradients},
         AlgorithmCase{"Relu",
                       "recurrent_backward dy=f32:3x5x2x7 r=f32:2x7x7 saved=f32:3x5x2x7 lengths=i32:3 cell=relu "
                       "direction=both",
                       gradients},
-        AlgorithmCase{"OneUnit", "recurrent_backward dy=f32:1x1x1x1 r=f32:1x4x1 saved=f32:1x1x1x5 cell=lstm", gradients},
+        AlgorithmCase{"OneUnit", "recurrent_backward dy=f32:1x1x1x1 r=f32:1x4x1 saved=f32:1x1x1x5 cell=lstm",
+                      gradients},
         AlgorithmCase{"Regions",
                       "recurrent_backward dy=f32:2x3x1x6:40,9,8,1 r=f32:1x24x6:200,8,1 saved=f32:2x3x1x30:120,40,33,1 "
                       "dgates=f32:2x3x1x24:90,30,27,1 dhn=f32:2x1x6:9,8,1 dh0=f32:2x1x6:9,8,1 cell=lstm alpha=any "
@@ -145,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(
                           "recurrent_backward dy=f16:5x3x1x40 r=f16:1x160x40 saved=f16:5x3x1x200 dh0=f16:5x1x40 "
                           "cell=lstm"),
                     cover("recurrent_backward_block",
-                          "recurrent_backward dy=f32:3x2x1x130 r=f32:1x130x130 saved=f32:3x2x1x130 cell=tanh"), cover("recurrent_block", lstm_with_all), cover("recurrent_block", gru_before),
+                          "recurrent_backward dy=f32:3x2x1x130 r=f32:1x130x130 saved=f32:3x2x1x130 cell=tanh"),
+                    cover("recurrent_block", lstm_with_all), cover("recurrent_block", gru_before),
                     cover("recurrent_block",
                           "recurrent_forward gates=f16:5x3x1x160 r=f16:1x160x40 hn=f16:5x1x40 cell=lstm"),
                     cover("recurrent_block", "recurrent_forward gates=f32:3x2x1x130 r=f32:1x130x130 cell=tanh")),
@@ -153,10 +156,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     RecurrentWithWideOffsets, WideIndexMatch,
-    testing::Values(wide(all,
-                         "recurrent_forward gates=f32:4x3x1x24 r=f32:1x24x6 h0=f32:4x1x6 hn=f32:4x1x6 cell=lstm n=?"),
-                    wide(gradients,
-                         "recurrent_backward dy=f32:4x3x1x6 r=f32:1x24x6 saved=f32:4x3x1x30 dh0=f32:4x1x6 cell=lstm n=?")),
+    testing::Values(
+        wide(all, "recurrent_forward gates=f32:4x3x1x24 r=f32:1x24x6 h0=f32:4x1x6 hn=f32:4x1x6 cell=lstm n=?"),
+        wide(gradients,
+             "recurrent_backward dy=f32:4x3x1x6 r=f32:1x24x6 saved=f32:4x3x1x30 dh0=f32:4x1x6 cell=lstm n=?")),
     cover_name);
 
 }  // namespace

@@ -1,5 +1,5 @@
-// recurrent_forward, recurrent_backward: a recurrent layer's steps in time (LSTM, GRU, plain cells), and their gradient.
-// The typed views of their requests.
+// recurrent_forward, recurrent_backward: a recurrent layer's steps in time (LSTM, GRU, plain cells), and their
+// gradient. The typed views of their requests.
 #pragma once
 
 #include <cstdint>
@@ -89,8 +89,8 @@ struct RecurrentForward : Recurrence {
 };
 
 /// Gradients of a layer with respect to gates and the states before, from dy, that of y, and dhn and dcn (0 without
-/// them), those of hn and cn. From the last step of an image to the first, with dh the sum of dy and what comes from the
-/// step behind:
+/// them), those of hn and cn. From the last step of an image to the first, with dh the sum of dy and what comes from
+/// the step behind:
 ///
 ///   tanh, relu   d = dh f'   (f' from h')
 ///   LSTM         d_o = dh tanh(c') o (1 - o)   dc' += dh o (1 - tanh(c')^2) + u_o d_o
