@@ -15,7 +15,6 @@ namespace kiln {
 /// The most operands that an operation may have, those of user code aside; a layer's gradients have fourteen.
 inline constexpr size_t max_call_operands = 16;
 
-
 /// Everything of an operation call that shapes its request. Two calls with equal keys make equal requests. (Equal
 /// requests may come from different keys, of tensors whose irrelevant strides differ: they share one plan.)
 ///
@@ -64,7 +63,8 @@ class CallKey {
   std::span<const Word> words() const { return {words_.data(), size_}; }
 
  private:
-  // The largest: an operation of the most operands, and user code with as many as it may read; or a call by name. A convolution has the most numbers beside its operands, 19; a digest has two more.
+  // The largest: an operation of the most operands, and user code with as many as it may read; or a call by name. A
+  // convolution has the most numbers beside its operands, 19; a digest has two more.
   static constexpr size_t of_tensor = 3 + 2 * Tensor::max_rank;
   static constexpr size_t of_text = 1 + max_text / sizeof(Word);
   static constexpr size_t capacity = (max_call_operands + Expression::max_tensors) * of_tensor + 64 + of_text;

@@ -60,8 +60,9 @@ RecurrentCell cell_of(const Node& node, int64_t directions) {
   const std::vector<std::string> functions = functions_of(node, usual, directions);
   if (is_plain && functions.front() == "relu") return RecurrentCell::relu;
   if (functions != usual) {
-    refuse(fmt::format("its activations are {}, and {} are covered",
-                       printable_name(fmt::format("{}", fmt::join(functions, ", "))), fmt::join(usual, ", ")));
+    refuse(fmt::format("its activations are {}, and {} {} covered",
+                       printable_name(fmt::format("{}", fmt::join(functions, ", "))),
+                       is_plain ? "tanh or relu" : fmt::format("{}", fmt::join(usual, ", ")), is_plain ? "is" : "are"));
   }
   return is_lstm ? RecurrentCell::lstm : is_plain ? RecurrentCell::tanh : RecurrentCell::gru;
 }
