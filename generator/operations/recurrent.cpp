@@ -80,7 +80,7 @@ OperandDefinition state(std::string name, Role role, std::string left_out, std::
           .summary = std::move(summary)};
 }
 
-// What a layer and its gradient share.
+// Parts that a layer and its gradient share.
 class RecurrentOperation : public Operation {
  public:
   bool adds_in_any_order() const final { return true; }
@@ -112,9 +112,9 @@ class RecurrentOperation : public Operation {
 
   Work work(const Request& request) const final {
     const TensorSpec &r = request.at("r"), &result = result_of(request).spec;
-    const double lines = static_cast<double>(result.elements() / std::max<int64_t>(result.extents.back(), 1));
+    const int64_t lines = result.extents[0] * result.extents[1] * result.extents[2];
     Work work;
-    work.flops = 2 * lines * static_cast<double>(r.extents[1] * r.extents[2]);
+    work.flops = 2 * static_cast<double>(lines) * static_cast<double>(r.extents[1] * r.extents[2]);
     for (const Operand& operand : request.operands) {
       (is_written(request, operand.name) ? work.write_bytes : work.read_bytes) += bytes_of(operand.spec);
     }
@@ -140,7 +140,7 @@ class RecurrentOperation : public Operation {
             .dtypes = DTypes::only_i32};
   }
 
-  // What extents of outputs follow from: `steps` is N,T,D and then `parts` times H.
+  // Refuses extents from which those of outputs do not follow: `steps` is N,T,D and then `parts` times H.
   static void check_steps(const Request& request, std::string_view steps, std::string_view letters, int64_t parts) {
     const TensorSpec &spec = request.at(steps), &r = request.at("r");
     if (spec.rank() != 4) {

@@ -15,8 +15,8 @@ namespace kiln {
 struct RecurrentOptions {
   RecurrentCell cell = RecurrentCell::lstm;
   RecurrentDirection direction = RecurrentDirection::forward;
-  RecurrentReset reset = RecurrentReset::after;  ///< Of a GRU.
-  RecurrentOrder order = RecurrentOrder::ifco;   ///< Of an LSTM or GRU.
+  RecurrentReset reset = RecurrentReset::after;  ///< A GRU's.
+  RecurrentOrder order = RecurrentOrder::ifco;   ///< An LSTM's or a GRU's.
   std::optional<Tensor> r_bias{};                ///< D,GH: added to the products with r; default 0.
   std::optional<Tensor> peepholes{};             ///< D,3H: an LSTM's, of the input, output and forget gates; default 0.
   std::optional<Tensor> h0{};                    ///< N,D,H: the state before the first step; default 0.

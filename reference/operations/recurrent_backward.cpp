@@ -85,7 +85,7 @@ class GradientLines {
                    o = part(step, output, u), c = part(step, 4, u);
       const double before = step.before < 0 ? of_state(given_.c0, step, u)
                                             : given_.saved({step.image, step.before, step.direction, 4 * hidden + u});
-      // What a gate's gradient brings to c through its peephole.
+      // Part of c's gradient that a gate brings through its peephole.
       const auto seen = [&](int64_t which, Bounded gradient) -> Bounded {
         if (!given_.peepholes) return {};
         return product({(*given_.peepholes)({step.direction, which * hidden + u}), 0}, gradient);

@@ -16,7 +16,7 @@ enum : int {  // as RecurrentCell
 
 constexpr int GATES = CELL == CELL_LSTM ? 4 : CELL == CELL_GRU ? 3 : 1;
 
-// What a step saves for the gradient: the gates in their order, and another one.
+// Parts that a step saves for the gradient: the gates in their order, and another one.
 constexpr int SAVED_PARTS = CELL == CELL_LSTM ? 5 : CELL == CELL_GRU ? 4 : 1;
 constexpr int SAVED_C = 4, SAVED_PRODUCT = 3;
 

@@ -23,7 +23,7 @@ static_assert(!KEEP || ROUNDS == 1, "a thread keeps the weights of one round");
 
 using States = float[IMAGES][PADDED];  // zeros behind HIDDEN
 
-// What a thread is in its team.
+// Place of a thread in its team.
 struct Place {
   int lane, group, member, direction;
   __device__ __forceinline__ Place()
@@ -170,8 +170,8 @@ __device__ __forceinline__ void for_each_pair(const Place& place, const Images& 
   }
 }
 
-// What a team gives each other: STATES states, of which each block has a part. A block by itself has no need of memory
-// for them.
+// Memory in which the blocks of a team give each other STATES states, of which each has a part. A block by itself has
+// no need of it.
 template <int STATES>
 class Team {
  public:

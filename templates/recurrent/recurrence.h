@@ -1,4 +1,4 @@
-// What descriptors of recurrent layers and their gradients share.
+// Parts that descriptors of recurrent layers and their gradients share.
 #pragma once
 
 #include <optional>

@@ -4,7 +4,7 @@
 #include "lib/recurrent_gradient.cuh"
 #include "lib/store.cuh"
 
-// What gradients of the rows from `first` to `last` (not with it) of r bring to a unit of the state.
+// Gradient of a unit of the state, from those of the rows from `first` to `last` (not with it) of r.
 __device__ float through_weights(const TR* r, const float* gradients, int direction, int first, int last, int unit) {
   const TR* const column = r + direction * Index(R_STRIDE_D) + unit * Index(R_STRIDE_U);
   float sum = 0.0f;

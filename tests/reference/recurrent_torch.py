@@ -125,7 +125,7 @@ def gradient(cell, images, steps, hidden, reverse=False, lengths=None, before=Fa
     shown["lengths"] = torch.tensor(lengths)
     results = {name: with_direction(tensor) for name, tensor in results.items()}
     words = f"cell={cell} direction={'reverse' if reverse else 'forward'}{' reset=before' if before else ''}"
-    # What is saved is rounded to f32.
+    # Saved numbers are rounded to f32.
     call(f"recurrent_backward {written(shown | results)} {words}", shown, results, tolerance=1e-5)
     layer = {"gates": with_direction(gates), "r": shown["r"], "r_bias": bias.unsqueeze(0), "h0": with_direction(h0)}
     layer |= {name: shown[name] for name in ("c0", "peepholes", "lengths") if name in shown}

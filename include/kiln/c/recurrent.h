@@ -38,8 +38,8 @@ typedef struct kiln_recurrent_options {
   uint32_t size;
   kiln_recurrent_cell cell;           /* Default KILN_RECURRENT_LSTM. */
   kiln_recurrent_direction direction; /* Default KILN_RECURRENT_FORWARD. */
-  kiln_recurrent_reset reset;         /* Of a GRU. */
-  kiln_recurrent_order order;         /* Of an LSTM or GRU. */
+  kiln_recurrent_reset reset;         /* A GRU's. */
+  kiln_recurrent_order order;         /* An LSTM's or a GRU's. */
   float alpha;                        /* Default 1. */
   float beta;                         /* Default 0: the result is not read. */
   int32_t dynamic_batch;              /* One kernel for every batch of a power-of-two bucket. */

@@ -40,8 +40,8 @@ std::string_view to_string(RecurrentOrder order);
 int64_t gates_of(RecurrentCell cell);
 /// Directions of a layer: 1 or 2.
 int64_t directions_of(RecurrentDirection direction);
-/// What a step saves for the gradient, H elements each. lstm: the four gates and then c'. gru: the three gates and then
-/// p_n, the product of the new gate. Gates stand in their order, behind their functions. Others: h'.
+/// Parts that a step saves for the gradient, H elements each. lstm: the four gates and then c'. gru: the three gates
+/// and then p_n, the product of the new gate. Gates stand in their order, behind their functions. Others: h'.
 int64_t saved_parts_of(RecurrentCell cell);
 
 /// Words that a layer and its gradient share.
