@@ -77,8 +77,7 @@ std::vector<std::string_view> CodeDigests::of_descriptors(const std::vector<std:
     open.insert(open.end(), next->includes.begin(), next->includes.end());
   }
   std::ranges::sort(digests);
-  const auto repeated = std::ranges::unique(digests);
-  digests.erase(repeated.begin(), repeated.end());
+  digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
   return digests;
 }
 
