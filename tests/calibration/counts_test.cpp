@@ -295,7 +295,10 @@ TEST_F(CalibrationCounts, AreSharesOfWhatTheDeviceCouldDo) {
 TEST_F(CalibrationCounts, HaveTheRateOfFp8WhereTheCardHasSuchProducts) {
   recorded_.cc_minor = 9;
   const Findings findings = measured(false);
-  EXPECT_EQ(launches_of("multiply_fp8").size(), 1U);
+  ASSERT_EQ(launches_of("multiply_fp8").size(), 1U);
+  ASSERT_EQ(findings.tensor.size(), 5U);
+  const double ratio = findings.tensor[4].operations_per_second / findings.tensor[3].operations_per_second;
+  EXPECT_DOUBLE_EQ(ratio, 1) << "as many products as those of integers";
   EXPECT_GT(findings.calibration.fp8_efficiency, 0);
   EXPECT_GT(findings.calibration.f16_efficiency, 0);
 }

@@ -24,6 +24,7 @@ TEST(WordsOfC, StandForThoseOfCpp) {
             "set either kiln_context_options.locked or kiln_context_options.tuning_mode");
   EXPECT_EQ(in_words_of_c("write kiln::bias(values) or kiln::add(residual)"),
             "write kiln_epilogue_bias() or kiln_epilogue_add()");
+  EXPECT_EQ(in_words_of_c("Model::a, Model::b and Model::c"), "kiln_model_a, kiln_model_b and kiln_model_c");
   EXPECT_EQ(in_words_of_c("plain text: a::b"), "plain text: a::b");
 }
 

@@ -71,6 +71,8 @@ TEST(Judge, AllowsSlackBesideTheTrustedVariant) {
   EXPECT_EQ(judge.with_trusted(bytes_of({3, 7.5F, infinity, 2}), bytes_of(trusted), 4).wrong, "");
   EXPECT_NE(judge.with_trusted(bytes_of({3, 7.625F, 11, 2}), bytes_of(trusted), 4).wrong, "");
   EXPECT_NE(judge.with_trusted(bytes_of({3.125F, 7, 11, 2}), bytes_of(trusted), 4).wrong, "");
+  EXPECT_THAT(judge.with_trusted(bytes_of({3, 9, 11, 5}), bytes_of(trusted), 4).wrong, testing::HasSubstr("at (1,0)"))
+      << "the first of two";
 }
 
 TEST(Judge, TakesNoNumberForNaNOrForAnInfinity) {

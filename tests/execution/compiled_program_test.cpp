@@ -95,6 +95,21 @@ TEST(CompiledProgram, IsRefusedCutOffAnywhere) {
 }
 
 // Bytes from outside with a right checksum: whoever writes them can compute it.
+TEST(CompiledProgram, IsRefusedWithALengthBeyondItsEnd) {
+  const std::string bytes = serialise(example());
+  const size_t first = bytes.find('\n') + 1, digits = bytes.find('{') - first, digest = digest_of("").size();
+  for (const std::string length : {std::string(digits, 'f'), std::string(digits - 1, '0') + "x"}) {
+    std::string body = bytes.substr(0, bytes.size() - digest);
+    body.replace(first, digits, length);
+    try {
+      deserialise(body + digest_of(body));
+      ADD_FAILURE() << length;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("its length is wrong"));
+    }
+  }
+}
+
 TEST(CompiledProgram, IsRefusedWhereItCannotBeRun) {
   const auto refusal = [](const auto& change) -> std::string {
     CompiledProgram compiled = example();

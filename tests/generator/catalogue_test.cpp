@@ -49,6 +49,12 @@ Catalogue catalogue() {
   return Catalogue(library(), {tiled("slow", 2.0), tiled("quick", 1.0)});
 }
 
+TEST(Catalogue, KnowsEveryLegalPointOfAnAlgorithm) {
+  std::vector<std::string> points;
+  for (const Config& config : tiled("slow", 2.0).on(request, target).legal()) points.push_back(config.print());
+  EXPECT_THAT(points, testing::UnorderedElementsAre("ROWS=4,TILE=16", "ROWS=4,TILE=32", "ROWS=32,TILE=32"));
+}
+
 TEST(Catalogue, RanksEveryLegalCandidateByItsEstimate) {
   const Candidates all = catalogue().candidates(request, target, device);
   std::vector<std::string> names;

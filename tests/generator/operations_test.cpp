@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -12,7 +13,9 @@
 #include "kiln/generator/operations/conv_backward_filter.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/cross_entropy.h"
+#include "kiln/generator/operations/winograd.h"
 #include "kiln/generator/run_values.h"
+#include "kiln/generator/scalar_rules.h"
 #include "request_suites.h"
 
 namespace kiln::operations_test {
@@ -202,6 +205,52 @@ TEST(Gemm, InfersItsResultFromBothFactors) {
   EXPECT_THAT(request.at("bias").extents, ElementsAre(6));
   EXPECT_THAT(request.at("residual").extents, ElementsAre(2, 5, 3, 6));
   EXPECT_EQ(operation("gemm").work(request).flops, 2.0 * 2 * 5 * 3 * 6 * 4);
+}
+
+TEST(UnpoolBackward, CountsTheLeastWork) {
+  const Request request = Request::parse("unpool_backward dy=f16:1x2x4x4 indices=i32:1x2x2x2 window=2 stride=2 beta=1");
+  const Work work = operation("unpool_backward").work(request);
+  EXPECT_EQ(work.read_bytes, 2.0 * 8 + 4.0 * 8 + 2.0 * 8) << "what is named of dy, the indices, and dx";
+  EXPECT_EQ(work.write_bytes, 2.0 * 8);
+}
+
+TEST(Recurrent, CountsTheLeastWork) {
+  const Request layer =
+      Request::parse("recurrent_forward gates=f16:3x5x2x16 r=f16:2x16x4 h0=f32:3x2x4 hn=f32:3x2x4 cell=lstm direction=both");
+  const Work forward = operation("recurrent_forward").work(layer);
+  EXPECT_EQ(forward.flops, 2.0 * 3 * 5 * 2 * 16 * 4);
+  EXPECT_EQ(forward.read_bytes, 2.0 * (3 * 5 * 2 * 16 + 2 * 16 * 4) + 4.0 * 3 * 2 * 4);
+  EXPECT_EQ(forward.write_bytes, 2.0 * 3 * 5 * 2 * 4 + 4.0 * 3 * 2 * 4);
+  const Request gradient = Request::parse("recurrent_backward dy=f32:3x5x1x4 r=f32:1x4x4 saved=f32:3x5x1x4 cell=tanh beta=1");
+  const Work backward = operation("recurrent_backward").work(gradient);
+  EXPECT_EQ(backward.flops, 2.0 * 3 * 5 * 4 * 4);
+  EXPECT_EQ(backward.read_bytes, 4.0 * (60 + 16 + 60 + 60)) << "dgates too, which it adds to";
+  EXPECT_EQ(backward.write_bytes, 4.0 * 60);
+}
+
+TEST(Winograd, TakesFiltersOf3x3Alone) {
+  const auto refusal = [](const std::string& filter) {
+    return winograd_refusal(Request::parse("conv_forward x=f32:1x2x8x8 w=f32:3x2x" + filter + " fast")).value_or("");
+  };
+  EXPECT_EQ(refusal("3x3"), "");
+  for (const char* filter : {"5x3", "3x5", "1x3", "3x2"}) EXPECT_EQ(refusal(filter), "the filter is not 3x3") << filter;
+}
+
+TEST(ScalarRules, IncludeTheirBounds) {
+  const ScalarRule rule{.scalar = 1, .least = 0, .most = 1, .hint = "", .floor = 0};
+  const auto keeps = [&](float floor, float value) {
+    RunValues values;
+    values.operation_scalars[0] = floor;
+    values.operation_scalars[1] = value;
+    return is_kept(rule, values);
+  };
+  EXPECT_TRUE(keeps(0, 0));
+  EXPECT_TRUE(keeps(0, 1));
+  EXPECT_TRUE(keeps(0.5F, 0.5F));
+  EXPECT_FALSE(keeps(0.5F, 0.25F)) << "below the floor";
+  EXPECT_FALSE(keeps(-2, -0.5F));
+  EXPECT_FALSE(keeps(0, 1.5F));
+  EXPECT_FALSE(keeps(0, std::numeric_limits<float>::quiet_NaN()));
 }
 
 TEST(ConvForward, CountsTheLeastWork) {
