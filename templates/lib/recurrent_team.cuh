@@ -179,9 +179,9 @@ class Team {
 
   // Team number `number` of all that the launch has work for.
   __device__ __forceinline__ Team(float* workspace, Index number)
-      : arrived_(reinterpret_cast<unsigned*>(workspace) + number * COUNTER_WORDS),
-        states_(workspace + ceil_div<Index>(N, IMAGES) * DIRECTIONS * COUNTER_WORDS +
-                number * (STATES * IMAGES * HIDDEN)) {}
+      : arrived_(reinterpret_cast<unsigned*>(workspace) + static_cast<long long>(number) * COUNTER_WORDS),
+        states_(workspace + ceil_div<long long>(N, IMAGES) * DIRECTIONS * COUNTER_WORDS +
+                static_cast<long long>(number) * STATES * IMAGES * HIDDEN) {}
 
   // Gives an element of state number `which`, whose place in this block is `here`.
   __device__ __forceinline__ void give(int which, const Pair& pair, float value, States& here) {

@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const int direction = static_cast<int>(blockIdx.x % DIRECTIONS);
   const int first = static_cast<int>(threadIdx.x);
   // Gradients of the state behind a step, what goes on beside the products, and gradients of gates and of products.
-  float* const h = gradients + static_cast<Index>(blockIdx.x) * (3 + 2 * GATES) * HIDDEN;
+  float* const h = gradients + static_cast<long long>(blockIdx.x) * (3 + 2 * GATES) * HIDDEN;
   float *const c = h + HIDDEN, *const past = h + 2 * HIDDEN, *const rows = h + 3 * HIDDEN,
                *const products = rows + GATES * HIDDEN;
   for (int unit = first; unit < HIDDEN; unit += THREADS) {

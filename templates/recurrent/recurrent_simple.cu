@@ -20,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const int direction = static_cast<int>(blockIdx.x % DIRECTIONS);
   const int first = static_cast<int>(threadIdx.x);
   // The state before a step and behind it; the reset gates, and what they let through.
-  float* h = states + static_cast<Index>(blockIdx.x) * 5 * HIDDEN;
+  float* h = states + static_cast<long long>(blockIdx.x) * 5 * HIDDEN;
   float* next = h + HIDDEN;
   float* const c = h + 2 * HIDDEN;
   float* const resets = h + 3 * HIDDEN;

@@ -98,7 +98,7 @@ TEST(CompiledProgram, IsRefusedCutOffAnywhere) {
 TEST(CompiledProgram, IsRefusedWithALengthBeyondItsEnd) {
   const std::string bytes = serialise(example());
   const size_t first = bytes.find('\n') + 1, digits = bytes.find('{') - first, digest = digest_of("").size();
-  for (const std::string length : {std::string(digits, 'f'), std::string(digits - 1, '0') + "x"}) {
+  for (const std::string& length : {std::string(digits, 'f'), std::string(digits - 1, '0') + "x"}) {
     std::string body = bytes.substr(0, bytes.size() - digest);
     body.replace(first, digits, length);
     try {

@@ -215,13 +215,14 @@ TEST(UnpoolBackward, CountsTheLeastWork) {
 }
 
 TEST(Recurrent, CountsTheLeastWork) {
-  const Request layer =
-      Request::parse("recurrent_forward gates=f16:3x5x2x16 r=f16:2x16x4 h0=f32:3x2x4 hn=f32:3x2x4 cell=lstm direction=both");
+  const Request layer = Request::parse(
+      "recurrent_forward gates=f16:3x5x2x16 r=f16:2x16x4 h0=f32:3x2x4 hn=f32:3x2x4 cell=lstm direction=both");
   const Work forward = operation("recurrent_forward").work(layer);
   EXPECT_EQ(forward.flops, 2.0 * 3 * 5 * 2 * 16 * 4);
   EXPECT_EQ(forward.read_bytes, 2.0 * (3 * 5 * 2 * 16 + 2 * 16 * 4) + 4.0 * 3 * 2 * 4);
   EXPECT_EQ(forward.write_bytes, 2.0 * 3 * 5 * 2 * 4 + 4.0 * 3 * 2 * 4);
-  const Request gradient = Request::parse("recurrent_backward dy=f32:3x5x1x4 r=f32:1x4x4 saved=f32:3x5x1x4 cell=tanh beta=1");
+  const Request gradient =
+      Request::parse("recurrent_backward dy=f32:3x5x1x4 r=f32:1x4x4 saved=f32:3x5x1x4 cell=tanh beta=1");
   const Work backward = operation("recurrent_backward").work(gradient);
   EXPECT_EQ(backward.flops, 2.0 * 3 * 5 * 4 * 4);
   EXPECT_EQ(backward.read_bytes, 4.0 * (60 + 16 + 60 + 60)) << "dgates too, which it adds to";
