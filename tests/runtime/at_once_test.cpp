@@ -459,6 +459,7 @@ TEST_F(AtOnceTest, LinesThatNoSizeServesAreGapsWithTheReason) {
 TEST_F(AtOnceTest, TheVariableAsksForIt) {
   ContextOptions options = this->options();
   options.environment->first_call = FirstCall::at_once;
+  options.kernel_store = store_;  // that of all tests may have an open kernel of the layer
   Context context(options);
   know(context, "softmax_forward x=f32:5x36");
   EXPECT_THAT(context.plan(Request::parse("softmax_forward x=f32:5x43")).variant(), HasSubstr("_open "));
