@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <limits>
 #include <utility>
@@ -12,32 +13,32 @@
 #include "operations/short_form.h"
 #include "operations/spatial.h"
 #include "operations/stages.h"
+#include "operations/words.h"
 
 namespace kiln {
 namespace {
 
 using Ints = std::vector<int64_t>;
 
+constexpr std::array all_cells = {RecurrentCell::lstm, RecurrentCell::gru, RecurrentCell::tanh, RecurrentCell::relu};
+constexpr std::array all_directions = {RecurrentDirection::forward, RecurrentDirection::reverse,
+                                       RecurrentDirection::both};
+constexpr std::array all_resets = {RecurrentReset::after, RecurrentReset::before};
+constexpr std::array all_orders = {RecurrentOrder::ifco, RecurrentOrder::iofc};
+
 RecurrentCell cell_of(const Request& request) {
-  const std::string& word = request.word("cell");
-  return word == "lstm"   ? RecurrentCell::lstm
-         : word == "gru"  ? RecurrentCell::gru
-         : word == "tanh" ? RecurrentCell::tanh
-                          : RecurrentCell::relu;
+  return word_of(request, "cell", all_cells);
 }
 
-RecurrentDirection direction_of(const Request& request) {
-  const std::string& word = request.word("direction");
-  return word == "forward"   ? RecurrentDirection::forward
-         : word == "reverse" ? RecurrentDirection::reverse
-                             : RecurrentDirection::both;
+int64_t directions_of(const Request& request) {
+  return directions_of(word_of(request, "direction", all_directions));
 }
 
 Recurrence recurrence_of(const Request& request) {
   return {.cell = cell_of(request),
-          .direction = direction_of(request),
-          .reset = request.word("reset") == "after" ? RecurrentReset::after : RecurrentReset::before,
-          .order = request.word("order") == "ifco" ? RecurrentOrder::ifco : RecurrentOrder::iofc};
+          .direction = word_of(request, "direction", all_directions),
+          .reset = word_of(request, "reset", all_resets),
+          .order = word_of(request, "order", all_orders)};
 }
 
 Request request_of(const Recurrence& recurrence, std::string operation) {
@@ -87,21 +88,12 @@ class RecurrentOperation : public Operation {
 
   const std::vector<AttributeDefinition>& attributes() const final {
     static const std::vector<AttributeDefinition> definitions = {
-        {"cell", std::string("lstm"), Printing::always, {"lstm", "gru", "tanh", "relu"}, "what a step computes"},
-        {"direction",
-         std::string("forward"),
-         Printing::always,
-         {"forward", "reverse", "both"},
+        {"cell", std::string("lstm"), Printing::always, words_of(all_cells), "what a step computes"},
+        {"direction", std::string("forward"), Printing::always, words_of(all_directions),
          "reverse begins at the last step; both: D is 2, forward and then reverse"},
-        {"reset",
-         std::string("after"),
-         Printing::when_set,
-         {"after", "before"},
+        {"reset", std::string("after"), Printing::when_set, words_of(all_resets),
          "gru: the reset gate stands behind the product with r, as in PyTorch, or in front of it, as in ONNX"},
-        {"order",
-         std::string("ifco"),
-         Printing::when_set,
-         {"ifco", "iofc"},
+        {"order", std::string("ifco"), Printing::when_set, words_of(all_orders),
          "order of the gates. ifco: input, forget, cell, output; gru: reset, update, new, as in PyTorch. iofc: input, "
          "output, forget, cell; gru: update, reset, new, as in ONNX"},
     };
@@ -148,7 +140,7 @@ class RecurrentOperation : public Operation {
              fmt::format("it is N,T,D,{}, also with one direction", letters));
     }
     if (r.rank() != 3) refuse(request, fmt::format("r has {} dimensions", r.rank()), "it is D,GH,H");
-    const int64_t directions = directions_of(direction_of(request)), hidden = r.extents[2];
+    const int64_t directions = directions_of(request), hidden = r.extents[2];
     if (hidden < 1) refuse(request, "r has H 0", "a state has at least one element");
     if (hidden > most_hidden) {
       refuse(request, fmt::format("r has H {}", hidden), fmt::format("a state has at most {} elements", most_hidden));
@@ -174,7 +166,7 @@ class RecurrentOperation : public Operation {
 
   static void check_weights(const Request& request) {
     const Ints& r = request.at("r").extents;
-    const int64_t directions = directions_of(direction_of(request)), hidden = r[2];
+    const int64_t directions = directions_of(request), hidden = r[2];
     require(request, "r", {directions, gates_of(cell_of(request)) * hidden, hidden}, "D, GH and H");
     require(request, "peepholes", {directions, 3 * hidden}, "D and three times H");
   }

@@ -12,6 +12,7 @@
 
 #include "kiln/base/error.h"
 #include "operations/spatial.h"
+#include "operations/words.h"
 
 namespace kiln {
 namespace {
@@ -21,19 +22,6 @@ using Wide = __int128;
 
 constexpr int64_t largest_part = (int64_t{1} << 31) - 1;  // of a fraction
 constexpr int64_t farthest = int64_t{1} << 61;            // numerator of a position
-
-template <class Word, size_t count>
-Word word_of(const Request& request, std::string_view attribute, const std::array<Word, count>& all) {
-  const std::string& given = request.word(attribute);
-  return *std::find_if(all.begin(), all.end(), [&](Word word) { return to_string(word) == given; });
-}
-
-template <class Word, size_t count>
-std::vector<std::string> words_of(const std::array<Word, count>& all) {
-  std::vector<std::string> words;
-  for (const Word word : all) words.emplace_back(to_string(word));
-  return words;
-}
 
 constexpr std::array all_modes = {ResizeMode::nearest, ResizeMode::linear, ResizeMode::cubic};
 constexpr std::array all_coordinates = {ResizeCoordinates::half_pixel,         ResizeCoordinates::half_pixel_symmetric,
