@@ -1,11 +1,11 @@
 #include "recurrent/recurrence.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <utility>
 
 #include "descriptor/prelude_and_launch.h"
+#include "descriptor/rows.h"
 #include "descriptor/streaming_estimate.h"
 #include "descriptor/strided.h"
 #include "kiln/generator/operation.h"
@@ -14,18 +14,15 @@ namespace kiln::descriptor {
 namespace {
 
 // Letters of an operand's dimensions: N, T, D and U of what has an element for each unit, G along the rows of r.
-std::string_view dimensions_of(const OperandDefinition& operand) {
-  if (operand.name == "r") return "DGU";
-  if (operand.name == "r_bias") return "DG";
-  if (operand.name == "peepholes") return "DU";
-  if (operand.name == "lengths") return "N";
-  return operand.extents.starts_with("N T") ? "NTDU" : "NDU";
-}
-
-std::string constant_of(const std::string& operand) {
-  std::string name = operand;
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
-  return name;
+std::string_view dimensions_of(std::string_view operand) {
+  if (operand == "r") return "DGU";
+  if (operand == "r_bias") return "DG";
+  if (operand == "peepholes") return "DU";
+  if (operand == "lengths") return "N";
+  for (const std::string_view of_steps : {"gates", "y", "saved", "dy", "dgates", "dproducts"}) {
+    if (operand == of_steps) return "NTDU";
+  }
+  return "NDU";
 }
 
 }  // namespace
@@ -40,16 +37,17 @@ RecurrentLayer RecurrentLayer::of(const Request& request) {
     layer.blend = view.blend;
     layer.dynamic_batch = view.dynamic_batch;
   };
-  if (request.operation == "recurrent_forward") {
-    take(RecurrentForward::of(request));
-  } else {
+  layer.is_gradient = request.operation == "recurrent_backward";
+  if (layer.is_gradient) {
     take(RecurrentBackward::of(request));
+  } else {
+    take(RecurrentForward::of(request));
   }
   layer.images = result_of(request).spec.extents[0];
   for (const OperandDefinition& operand : operation(request.operation).operands()) {
     const TensorSpec* spec = request.find(operand.name);
     layer.operands.push_back(
-        {operand.name, dimensions_of(operand), spec == nullptr ? std::nullopt : std::optional(*spec)});
+        {operand.name, dimensions_of(operand.name), spec == nullptr ? std::nullopt : std::optional(*spec)});
   }
   return layer;
 }
@@ -76,9 +74,9 @@ Prelude recurrent_prelude(const RecurrentLayer& layer) {
   }
   prelude.index_type("Index", is_wide);
   for (const LayerOperand& operand : layer.operands) {
-    const std::string name = constant_of(operand.name);
     const std::vector<int64_t> none(operand.dimensions.size(), 0);
     const TensorSpec spec = operand.spec.value_or(TensorSpec{DType::f32, none, none, 4});
+    const std::string name = constant_name({operand.name, spec});
     prelude.flag("WITH_" + name, operand.spec.has_value()).type("T" + name, spec.dtype);
     add_strides(prelude, name, operand.dimensions, spec);
   }

@@ -21,6 +21,7 @@ struct LayerOperand {
 /// A recurrent layer, or its gradient.
 struct RecurrentLayer : Recurrence {
   std::vector<LayerOperand> operands;
+  bool is_gradient = false;
   int64_t images = 0, steps = 0, directions = 0, hidden = 0;
   Blend blend;
   bool dynamic_batch = false;

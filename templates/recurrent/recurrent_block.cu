@@ -26,13 +26,17 @@ struct Operands {
   TSAVED* saved;
 };
 
-__device__ __forceinline__ float input_of(const Operands& operands, const Place& place, const Pair& pair, int step,
-                                          int gate) {
-  if (!pair.is_there) return 0.0f;
+// Loads what the inputs give to COUNT gates of a pair, from FIRST on.
+template <int FIRST, int COUNT>
+__device__ __forceinline__ void load_inputs(const Operands& operands, const Place& place, const Pair& pair, int step,
+                                            float (&inputs)[GATES]) {
+  if (!pair.is_there) return;
   const int time = time_of(step, length_of(operands.lengths, pair.image), place.direction);
-  const int row = gate * HIDDEN + pair.unit;
-  const Index offset = offset_in_gates(pair.image, time, place.direction, row);
-  return to_float(load_readonly<1>(operands.gates + offset)[0]);
+#pragma unroll
+  for (int gate = FIRST; gate < FIRST + COUNT; ++gate) {
+    const Index offset = offset_in_gates(pair.image, time, place.direction, gate * HIDDEN + pair.unit);
+    inputs[gate] = to_float(load_readonly<1>(operands.gates + offset)[0]);
+  }
 }
 
 __device__ __forceinline__ float bias_of(const Operands& operands, const Place& place, const Pair& pair, int gate) {
@@ -52,7 +56,9 @@ __device__ __forceinline__ void reset_states(const Operands& operands, const Wei
       const Pair pair = pair_of(place, round, number, images);
       const float product =
           sum_of_pair(sums, RESET_GATE, number, place.lane) + bias_of(operands, place, pair, RESET_GATE);
-      const float reset = logistic(input_of(operands, place, pair, step, RESET_GATE) + product);
+      float inputs[GATES] = {};
+      load_inputs<RESET_GATE, 1>(operands, place, pair, step, inputs);
+      const float reset = logistic(inputs[RESET_GATE] + product);
       if (!pair.is_there) continue;
       memory.resets[pair.slot][pair.unit] = reset;
       team.give(PASSED, pair, reset * before[pair.slot][pair.unit], memory.passed);
@@ -66,11 +72,10 @@ __device__ __forceinline__ void step_round(const Operands& operands, const Weigh
                                            const OutputArguments& output) {
   const States& before = memory.h[step % 2];
   States& behind = memory.h[(step + 1) % 2];
-  float inputs[PAIRS_OF_LANE][GATES];
+  float inputs[PAIRS_OF_LANE][GATES] = {};
 #pragma unroll
-  for (int i = 0; i < PAIRS_OF_LANE * GATES; ++i) {
-    const Pair pair = pair_of(place, round, i / GATES, images);
-    inputs[i / GATES][i % GATES] = input_of(operands, place, pair, step, i % GATES);
+  for (int number = 0; number < PAIRS_OF_LANE; ++number) {
+    load_inputs<0, GATES>(operands, place, pair_of(place, round, number, images), step, inputs[number]);
   }
   Sums sums = {};
   if constexpr (TWO_PRODUCTS) {

@@ -11,7 +11,6 @@
 #include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
 #include "descriptor/strided.h"
-#include "recurrent/recurrence.h"
 
 namespace kiln::descriptor {
 namespace recurrent_team_descriptor {
@@ -35,16 +34,12 @@ int64_t pieces(const Shape& shape, const RecurrentLayer& layer) {
   return ceil_div(layer.hidden, int64_t{shape.lanes} * width);
 }
 
-bool is_gradient(const RecurrentLayer& layer) {
-  return layer.operands.front().name == "dy";
-}
-
 // States in shared memory (struct Memory of the templates), and those that a team gives each other.
 int64_t states_of_block(const RecurrentLayer& layer) {
-  return is_gradient(layer) ? 2 * gates_of(layer.cell) + 3 : 5;
+  return layer.is_gradient ? 2 * gates_of(layer.cell) + 3 : 5;
 }
 int64_t states_of_team(const RecurrentLayer& layer) {
-  return is_gradient(layer) ? 2 * gates_of(layer.cell) : 3;
+  return layer.is_gradient ? 2 * gates_of(layer.cell) : 3;
 }
 
 int64_t memory_bytes(const Shape& shape, const RecurrentLayer& layer) {
@@ -102,7 +97,7 @@ Program program(const Shape& shape, const RecurrentLayer& layer, const std::stri
   prelude.constant("THREADS", shape.threads).constant("LANES", shape.lanes).constant("UNITS", shape.units);
   prelude.constant("IMAGES", shape.images).constant("TEAM", shape.team).flag("KEEP", shape.keep != 0);
   prelude.constant("R_RUN", widest_vector(layer.r(), {2}, width) == width ? width : 1);
-  prelude.flag("IS_GRADIENT", is_gradient(layer)).constant("MEMORY_BYTES", memory_bytes(shape, layer));
+  prelude.flag("IS_GRADIENT", layer.is_gradient).constant("MEMORY_BYTES", memory_bytes(shape, layer));
   Launch launch = recurrent_launch(layer, entry, shape.threads, {0, workspace_bytes(shape, layer)});
   launch.grid = {blocks_for(1, layer.images, layer.dynamic_batch, shape.images), Count{shape.team * layer.directions},
                  Count{1}};
@@ -117,7 +112,9 @@ Program program(const Shape& shape, const RecurrentLayer& layer, const std::stri
 Estimate predict(const Shape& shape, const RecurrentLayer& layer, const Target& target, const DeviceFigures& device) {
   const auto steps = static_cast<double>(layer.steps), all_rounds = static_cast<double>(rounds(shape, layer));
   const auto of_thread = static_cast<double>(shape.units * gates_of(layer.cell) * pieces(shape, layer) * width);
-  if (shape.team * layer.directions > device.sms) return {.seconds = std::numeric_limits<double>::infinity()};
+  // Blocks of a team run at once, or not at all.
+  if (shape.team > 1 && shape.team * layer.directions > device.sms)
+    return {.seconds = std::numeric_limits<double>::infinity()};
   const auto teams = static_cast<double>(ceil_div(layer.images, shape.images) * layer.directions);
   const double blocks = teams * shape.team;
   const double pairs = std::ceil(static_cast<double>(shape.units * shape.images) / shape.lanes);

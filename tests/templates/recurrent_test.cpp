@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "algorithm_cases.h"
+#include "kiln/templates/catalogue.h"
 
 namespace kiln::testing_support {
 namespace {
@@ -161,6 +162,22 @@ INSTANTIATE_TEST_SUITE_P(
         wide(gradients,
              "recurrent_backward dy=f32:4x3x1x6 r=f32:1x24x6 saved=f32:4x3x1x30 dh0=f32:4x1x6 cell=lstm n=?")),
     cover_name);
+
+// Blocks of a team run at once: a team that the device has no room for is not chosen, whatever it would gain.
+TEST(RecurrentTeams, FitTheDeviceThatTheyAreChosenFor) {
+  const Request request =
+      Request::parse("recurrent_forward gates=f32:1x9x2x1024 r=f32:2x1024x256 cell=lstm direction=both");
+  std::vector<int64_t> teams;
+  for (const int sms : {1, 6, 40, 108}) {
+    const DeviceFigures figures{sms, 1.4e9, 5e11, int64_t{4} << 20};
+    const Choice choice = built_in_catalogue().heuristic(request, Target{Arch::of(8, 0), 13, 0}, figures);
+    EXPECT_EQ(choice.algorithm, "recurrent_block");
+    teams.push_back(choice.config.find("TEAM").value_or(0));
+    EXPECT_TRUE(teams.back() == 1 || 2 * teams.back() <= sms) << teams.back() << " of " << sms;
+  }
+  EXPECT_EQ(teams.front(), 1);
+  EXPECT_GT(teams.back(), 8);
+}
 
 }  // namespace
 }  // namespace kiln::testing_support
