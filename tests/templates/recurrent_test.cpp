@@ -4,7 +4,7 @@
 #include "algorithm_cases.h"
 #include "kiln/templates/catalogue.h"
 
-namespace kiln::testing_support {
+namespace kiln::testing_support::recurrent_test {
 namespace {
 
 const std::vector<std::string> all = {"recurrent_simple", "recurrent_block"};
@@ -180,4 +180,4 @@ TEST(RecurrentTeams, FitTheDeviceThatTheyAreChosenFor) {
 }
 
 }  // namespace
-}  // namespace kiln::testing_support
+}  // namespace kiln::testing_support::recurrent_test
