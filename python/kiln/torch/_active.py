@@ -86,11 +86,14 @@ def checkpoint() -> str:
 
 
 def foreign_tensor(arguments: Iterable[Any]) -> str:
-    """Names what makes one of the tensors another than a plain one with elements; "" if all are plain."""
+    """Names what makes one of the tensors another than a plain one with elements, in lists too; "" if all are plain."""
     for each in arguments:
         if type(each) not in known_tensors:
             if isinstance(each, torch.Tensor):
                 return f"a tensor is a {type(each).__name__}"
+            within = foreign_tensor(each) if isinstance(each, (list, tuple)) else ""
+            if within:
+                return within
             continue
         if each.layout is not torch.strided:
             return f"a tensor has the layout {str(each.layout).removeprefix('torch.')}"

@@ -38,7 +38,8 @@ def _table() -> Mapping[Function, tuple[str, Function]]:
     rows: dict[Function, tuple[str, Function]] = {}
     for name in functional.__all__:
         of_kiln = getattr(functional, name)
-        homes = [torch.nn.functional, *((torch, torch.Tensor) if name in _elsewhere else ())]
+        homes = [torch] if name in functional.recurrent.__all__ else [torch.nn.functional]
+        homes += (torch, torch.Tensor) if name in _elsewhere else ()
         for original in (getattr(home, name, None) for home in homes):
             if original is not None:
                 rows[original] = (name, of_kiln)
@@ -49,10 +50,7 @@ def _table() -> Mapping[Function, tuple[str, Function]]:
 
 
 # Layers that torch.nn.functional does not have: their modules call these.
-_of_torch = (
-    "lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
-    "_native_multi_head_attention", "_transformer_encoder_layer_fwd",
-)  # fmt: skip
+_of_torch = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 
 
 def _other_layers() -> Mapping[Function, str]:

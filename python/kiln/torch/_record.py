@@ -96,10 +96,10 @@ class _Shapes(TorchFunctionMode):
         """Result of Kiln's function, whose elements are not computed; None where it refuses."""
         generator = torch.get_rng_state()  # of which a seed may be drawn
         try:
-            given = inspect.signature(function).bind(*args, **accepted(kwargs)).arguments
-            given = {name: _shadow(value) for name, value in given.items() if name != "inplace"}
+            bound = inspect.signature(function).bind(*args, **accepted(kwargs))
+            bound.arguments.pop("inplace", None)
             with calls_taken(self._note):
-                return function(**given)
+                return function(*_shadow(bound.args), **_shadow(bound.kwargs))
         except (errors.Unsupported, errors.InvalidArgument, TypeError):
             return None
         finally:
@@ -111,7 +111,11 @@ class _Shapes(TorchFunctionMode):
 
 
 def _shadow(value: Any) -> Any:
-    """Another tensor of the same shape, strides and alignment: nothing that is done to it is seen."""
+    """Another tensor of the same shape, strides and alignment, in lists too: nothing that is done to it is seen."""
+    if isinstance(value, dict):
+        return {name: _shadow(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_shadow(each) for each in value)
     if not isinstance(value, torch.Tensor):
         return value
     behind = value.data_ptr() % 16 // value.element_size() if value.numel() else 0

@@ -1,13 +1,20 @@
-"""Recurrent layers of PyTorch as calls of Kiln, forward and backward."""
+"""Recurrent layers of PyTorch: as calls of Kiln, and as modules and functions of kiln.torch."""
 
+import copy
 import pathlib
 import re
+import warnings
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (scripts/setup --torch)")
 
+from torch import nn  # noqa: E402
+from torch.nn.utils.rnn import PackedSequence, pack_sequence  # noqa: E402
+
 import kiln  # noqa: E402
+import kiln.torch as kt  # noqa: E402
+import kiln.torch.functional as K  # noqa: E402
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs/request-syntax.md"
 
@@ -59,3 +66,232 @@ def test_gradients_are_those_of_pytorch(cell, module, rows, parts):
     ):
         for d, end in enumerate(ends):
             torch.testing.assert_close(gradient[d], getattr(layer, f"{name}_l0{end}").grad, **close)
+
+
+CELLS = {
+    "lstm": nn.LSTM,
+    "gru": nn.GRU,
+    "tanh": nn.RNN,
+    "relu": lambda *given, **words: nn.RNN(*given, nonlinearity="relu", **words),
+}
+STEPS, IMAGES, FEATURES, HIDDEN = 4, 3, 5, 6
+
+
+def optimized(net, **words):
+    """A copy on Kiln, in which every layer has to be."""
+    return kt.optimize(copy.deepcopy(net), strict=True, **words)
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, PackedSequence):
+        return [value.data]
+    return [each for part in value if part is not None for each in tensors(part)]
+
+
+def same_with_gradients(net, *given, mine=None):
+    """Results and gradients of all inputs and parameters are PyTorch's."""
+    mine = optimized(net) if mine is None else mine
+
+    def run(of):
+        of.zero_grad()
+        inputs = [each.detach().clone().requires_grad_(each.is_floating_point()) for each in tensors(given)]
+        again = iter(inputs)
+        results = tensors(of(*(rebuilt(each, again) for each in given)))
+        torch.manual_seed(5)
+        sum((each * torch.randn(each.shape)).sum() for each in results).backward()
+        return results, [each.grad for each in (*inputs, *of.parameters())]
+
+    for one, other in zip(run(mine), run(net)):
+        assert len(one) == len(other)
+        for a, b in zip(one, other):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def rebuilt(value, parts):
+    if isinstance(value, PackedSequence):
+        return PackedSequence(next(parts), value.batch_sizes, value.sorted_indices, value.unsorted_indices)
+    if isinstance(value, tuple):
+        return tuple(rebuilt(each, parts) for each in value)
+    return next(parts)
+
+
+def states(cell, images, layers=1, *others):
+    h = torch.randn(layers, images, HIDDEN)
+    return (h, torch.randn_like(h)) if cell == "lstm" else h
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize(
+    "words", [{}, {"num_layers": 2, "bidirectional": True}, {"batch_first": True, "bias": False}], ids=("plain", "deep", "rows")
+)
+def test_modules_are_pytorch_s(cell, words):
+    torch.manual_seed(2)
+    net = CELLS[cell](FEATURES, HIDDEN, **words)
+    extents = (IMAGES, STEPS) if words.get("batch_first") else (STEPS, IMAGES)
+    x = torch.randn(*extents, FEATURES)
+    if words:
+        layers = 4 if "num_layers" in words else 1
+        same_with_gradients(net, x, states(cell, IMAGES, layers))
+    else:
+        same_with_gradients(net, x)
+        mine = optimized(net)
+        y, h = mine(x[:, 0])  # without images
+        torch.testing.assert_close((y, h), net(x[:, 0]), rtol=1e-4, atol=1e-5)
+        assert mine(x)[0].is_contiguous()
+        assert "4 of 4" in str(kt.report(mine)) or "1 of 1" in str(kt.report(mine))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_packed_sequences_are_pytorch_s(cell):
+    torch.manual_seed(3)
+    net = CELLS[cell](FEATURES, HIDDEN, num_layers=2, bidirectional=True)
+    images = [torch.randn(length, FEATURES) for length in (2, 4, 1, 4)]
+    packed = pack_sequence(images, enforce_sorted=False)
+    same_with_gradients(net, packed, states(cell, 4, 4))
+    same_with_gradients(net, pack_sequence([images[1], images[3]]))  # of equal length
+
+
+@pytest.mark.parametrize("module", (nn.LSTMCell, nn.GRUCell, nn.RNNCell))
+def test_steps_are_pytorch_s(module):
+    torch.manual_seed(4)
+    net = module(FEATURES, HIDDEN)
+    h = torch.randn(IMAGES, HIDDEN)
+    same_with_gradients(net, torch.randn(IMAGES, FEATURES), (h, torch.randn_like(h)) if module is nn.LSTMCell else h)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_gradients_of_gradients(cell):
+    torch.manual_seed(6)
+    net = CELLS[cell](FEATURES, HIDDEN, bidirectional=True)
+    packed = pack_sequence([torch.randn(3, FEATURES), torch.randn(2, FEATURES)])
+
+    def penalty(of):
+        data = packed.data.clone().requires_grad_()
+        h0 = torch.full((2, 2, HIDDEN), 0.25, requires_grad=True)
+        given = (h0, h0 * 2) if cell == "lstm" else h0
+        y, end = of(PackedSequence(data, packed.batch_sizes), given)
+        value = y.data.square().sum() + sum(each.sum() for each in tensors((end,)))
+        first = torch.autograd.grad(value, (data, h0, *of.parameters()), create_graph=True)
+        sum(each.square().sum() for each in first).backward()
+        return [*first, data.grad, h0.grad, *(each.grad for each in of.parameters())]
+
+    for mine, theirs in zip(penalty(optimized(net)), penalty(net)):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_half_precision_and_autocast():
+    torch.manual_seed(7)
+    x = torch.randn(STEPS, IMAGES, FEATURES)
+    net = nn.LSTM(FEATURES, HIDDEN, num_layers=2, bidirectional=True)
+    expected = net(x)[0]
+    for dtype in (torch.bfloat16, torch.float16):
+        y, (h, c) = optimized(net).to(dtype)(x.to(dtype))
+        assert {y.dtype, h.dtype, c.dtype} == {dtype}
+        torch.testing.assert_close(y.float(), expected, rtol=0, atol=0.03)
+    for each in (net, nn.GRU(FEATURES, HIDDEN), nn.RNN(FEATURES, HIDDEN), nn.LSTMCell(FEATURES, HIDDEN)):
+        given = x[0] if isinstance(each, nn.LSTMCell) else x
+        mine = optimized(each)
+        with torch.autocast("cpu", torch.bfloat16):
+            results, pytorch_s = tensors(mine(given)), tensors(each(given))
+        types = [a.dtype for a in pytorch_s]
+        if isinstance(each, nn.LSTMCell):  # of which autocast on a CPU does not know
+            types = [torch.bfloat16, torch.bfloat16]
+        assert [a.dtype for a in results] == types
+        for a, b in zip(results, pytorch_s):
+            torch.testing.assert_close(a.float(), b.float(), rtol=0, atol=0.03)
+        sum(a.float().sum() for a in results).backward()
+        assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in mine.parameters())
+
+
+def test_dropout_stands_between_layers():
+    torch.manual_seed(8)
+    net = nn.GRU(FEATURES, HIDDEN, num_layers=2, dropout=0.5)
+    x = torch.randn(STEPS, IMAGES, FEATURES)
+    mine = optimized(net)
+    runs = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        runs.append(mine(x)[0])
+    assert torch.equal(runs[0], runs[1]) and not torch.equal(runs[0], runs[2])
+    same_with_gradients(net.eval(), x, mine=mine.eval())
+    net.train().dropout = 1.0  # the second layer gets nothing but its states
+    whole = optimized(net)
+    whole.dropout = 1.0
+    same_with_gradients(net, x, mine=whole)
+
+
+def test_a_model_around_a_layer_runs_without_gradients():
+    torch.manual_seed(9)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.rnn = nn.Embedding(10, FEATURES), nn.LSTM(FEATURES, HIDDEN, batch_first=True)
+            self.first, self.last = nn.Linear(FEATURES, HIDDEN), nn.Linear(HIDDEN, 2)
+
+        def forward(self, words):
+            x = self.embedding(words)
+            h = self.first(x[:, 0]).unsqueeze(0)  # waits in a chain when the layer gets it
+            return self.last(torch.relu(self.rnn(x, (h, h))[0]))
+
+    net, words = Net(), torch.randint(0, 10, (IMAGES, STEPS))
+    mine = optimized(net, fold=True)
+    with torch.no_grad():
+        torch.testing.assert_close(mine(words), net(words), rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_not_served_is_computed_by_pytorch():
+    x = torch.randn(STEPS, IMAGES, FEATURES)
+    for net, given in (
+        (nn.LSTM(FEATURES, HIDDEN, proj_size=3), x),
+        (nn.GRU(FEATURES, HIDDEN).double(), x.double()),
+    ):
+        mine = kt.optimize(copy.deepcopy(net))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", kiln.Warning)
+            torch.testing.assert_close(mine(given), net(given))
+        with pytest.raises((kiln.Unsupported, kiln.InvalidArgument), match="projections|float64"):
+            optimized(net)(given)
+
+
+def test_wrong_arguments_raise_pytorch_s_errors():
+    x, net = torch.randn(STEPS, IMAGES, FEATURES), nn.LSTM(FEATURES, HIDDEN)
+    h, mine = torch.randn(1, IMAGES, HIDDEN), kt.optimize(copy.deepcopy(net))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kiln.Warning)
+        for given in ((x[:0],), (x[..., :2],), (x, (h, h[:, :1])), (x, (h[..., :2], h)), (x.double(),), (x.int(),)):
+            with pytest.raises((RuntimeError, ValueError)) as expected:
+                net(*given)
+            with pytest.raises(type(expected.value), match=re.escape(str(expected.value))):
+                mine(*given)
+    weights = list(net.parameters())
+    words = (True, 1, 0.0, False, False, False)
+    for given, message in (
+        ((x, (h, h), weights, *words[:-1]), "arguments"),
+        ((x[0], (h, h), weights, *words), "dimensions"),
+        ((x, h, weights, *words), "hx is Tensor"),
+        ((x, (h, h.half()), weights, *words), "hx is of"),
+        ((x, (h[:, :1], h[:, :1]), weights, *words), "hx is of"),
+        ((x, (h, h), weights[:3], *words), "3 weights"),
+        ((x, (h, h), [weights[1], *weights[1:]], *words), "a weight of lstm is of"),
+        ((x.int(), (h, h), weights, *words), "the input is torch.int32"),
+        ((x[:0], (h, h), weights, *words), "no step"),
+        ((x.flatten(0, 1), torch.tensor([1, 2]), (h, h), weights, *words[:-1]), "batch_sizes"),
+        ((x.flatten(0, 1), torch.tensor([3, 3]), (h, h), weights, *words[:-1]), "batch_sizes"),
+    ):
+        with pytest.raises(kiln.InvalidArgument, match=message):
+            K.lstm(*given)
+
+
+def test_requests_of_a_layer_are_recorded():
+    net, x = nn.LSTM(FEATURES, HIDDEN, bidirectional=True), torch.randn(STEPS, IMAGES, FEATURES)
+    with kt.record() as requests:
+        net(x)[0].sum().backward()
+    names = [each.split()[0] for each in requests]
+    assert names.count("recurrent_forward") == names.count("recurrent_backward") == 1
+    assert names.count("gemm") >= 3
+    with kt.record() as own:
+        optimized(net)(x)[0].sum().backward()
+    assert list(own) == list(requests)

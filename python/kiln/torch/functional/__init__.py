@@ -4,7 +4,7 @@ What Kiln does not serve raises kiln.Unsupported or kiln.InvalidArgument before 
 that is.
 """
 
-from . import activation, convolution, loss, moves, normalisation, pooling, product
+from . import activation, convolution, loss, moves, normalisation, pooling, product, recurrent
 from .activation import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .loss import *  # noqa: F403
@@ -12,6 +12,7 @@ from .moves import *  # noqa: F403
 from .normalisation import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .product import *  # noqa: F403
+from .recurrent import *  # noqa: F403
 
 __all__ = [
     *activation.__all__,
@@ -21,4 +22,5 @@ __all__ = [
     *normalisation.__all__,
     *pooling.__all__,
     *product.__all__,
+    *recurrent.__all__,
 ]

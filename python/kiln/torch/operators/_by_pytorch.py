@@ -12,6 +12,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from ._recurrent_by_pytorch import recurrent as recurrent
+from ._recurrent_by_pytorch import recurrent_backward as recurrent_backward
+
 
 def _function(name: str, axes: int) -> Any:
     return getattr(F, f"{name}{axes}d")
@@ -290,6 +293,10 @@ def resize_backward(dy: Any, extents: Any, *words: Any) -> torch.Tensor:
 
 def embedding(weight: Any, indices: Any, padding: int, by_frequency: bool) -> torch.Tensor:
     return torch.embedding(weight, indices, padding, by_frequency)
+
+
+def take_rows(x: torch.Tensor, places: Any, back: Any) -> torch.Tensor:
+    return torch.cat([x, x.new_zeros((1, x.shape[1]))])[places.long()]
 
 
 def pad(x: Any, pad: Any, mode: str, value: float) -> torch.Tensor:

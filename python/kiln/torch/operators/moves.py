@@ -134,6 +134,17 @@ embedding = define(
 )
 
 
+# The rows of x at `places`, and zeros where a place is their number. `back`: for each row of x its place in the result,
+# which no other row has, or the result's number of rows.
+take_rows = define(
+    "take_rows(Tensor x, Tensor places, Tensor back) -> Tensor",
+    lambda x, places, back: x.new_empty((places.shape[0], x.shape[1])),
+    lambda y, x, places, back: launch("gather", x=x, indices=places.unsqueeze(1), y=y, axis=0),
+    saved=lambda y, x, places, back: (places, back),
+    gradient=lambda saved, needs, dy: (take_rows(dy, saved[1], saved[0]), None, None),
+)
+
+
 def padded_extents(x: Any, pad: Sequence[int]) -> list[Any]:
     """`pad`: as PyTorch has it, the last dimension first."""
     extents = list(x.shape)
