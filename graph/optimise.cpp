@@ -253,6 +253,7 @@ void fuse_stages(Graph& graph) {
 void optimise(Graph& graph, const Cost& cost) {
   remove_dead(graph);
   recognise_normalisations(graph);
+  recognise_attention(graph, cost);
   fold_normalisations(graph);
   fuse_stages(graph);
   fuse_elements(graph);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "filling.h"
 #include "kiln/generator/operation_list.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/reference.h"
@@ -113,6 +114,7 @@ struct Reference {
   slack::Indices indices = nullptr;  ///< Names that an output of element names may give.
   /// The number of Operation::scalars() that stands where the operand of prologues has no element.
   std::optional<size_t> padding = std::nullopt;
+  FillingOf filling = nullptr;  ///< For operands whose numbers mean something; null: there are none.
 };
 
 /// Throws Error(unsupported) if the operation has none.

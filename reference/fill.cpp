@@ -5,20 +5,13 @@
 #include <cmath>
 #include <limits>
 
-#include "kiln/generator/operations/cross_entropy.h"
-#include "kiln/generator/operations/gather.h"
-#include "kiln/generator/operations/pool_window.h"
-#include "kiln/generator/operations/recurrent.h"
+#include "evaluator.h"
+#include "filling.h"
 #include "kiln/reference/convert.h"
 #include "kiln/reference/tensor_memory.h"
 
 namespace kiln::reference {
 namespace {
-
-/// [-1, 1), multiples of 2^-23: exact in f32.
-double uniform(uint64_t bits) {
-  return static_cast<double>(bits >> 40) * 0x1p-23 - 1.0;
-}
 
 double smallest(DType dtype) {
   const DTypeTraits& row = traits(dtype);
@@ -107,94 +100,22 @@ std::vector<std::byte> filled(const TensorSpec& spec, Values values, uint64_t se
 
 namespace {
 
-// Memory whose elements `choose(coordinate, bits)` gives.
-template <class Choose>
-std::vector<std::byte> filled_by(const TensorSpec& spec, uint64_t seed, const Choose& choose) {
+// Memory whose elements `draw` gives.
+std::vector<std::byte> filled_by(const TensorSpec& spec, uint64_t seed, const Filling& draw) {
   std::vector<std::byte> memory = poisoned(spec);
   uint64_t index = 0;
   for_each_coordinate(spec, [&](std::span<const int64_t> coordinate) {
-    write(spec, memory, coordinate, static_cast<double>(choose(coordinate, random_bits(seed, index++))));
+    write(spec, memory, coordinate, draw(coordinate, random_bits(seed, index++)));
   });
   return memory;
-}
-
-// A position in the window of an output, -1 for a tap outside; now and then any position of the channel, and among
-// special values also what is none.
-int64_t draw_position(const std::vector<WindowAxis>& axes, int64_t positions, std::span<const int64_t> output,
-                      Values values, uint64_t bits) {
-  constexpr uint64_t seldom = 8;
-  const uint64_t draw = bits / seldom;
-  if (bits % seldom == 0) return static_cast<int64_t>(draw % (static_cast<uint64_t>(positions) + 1)) - 1;
-  if (values == Values::specials && bits % seldom == 1) {
-    constexpr auto least = std::numeric_limits<int32_t>::min(), most = std::numeric_limits<int32_t>::max();
-    return draw % 3 == 0 ? least : draw % 3 == 1 ? most : std::min<int64_t>(positions, most);
-  }
-  uint64_t rest = draw;
-  int64_t position = 0;
-  for (size_t axis = 0; axis < axes.size(); ++axis) {
-    const auto taps = static_cast<uint64_t>(axes[axis].window);
-    const int64_t along = axes[axis].position(output[axis], static_cast<int64_t>(rest % taps));
-    if (!axes[axis].inside(along)) return -1;
-    position = position * axes[axis].extent + along;
-    rest /= taps;
-  }
-  return position;
-}
-
-// A position, from the front or from the end; now and then one just outside, and among special values the farthest.
-int64_t draw_index(int64_t positions, Values values, uint64_t bits) {
-  constexpr uint64_t seldom = 8;
-  const uint64_t draw = bits / seldom;
-  if (positions == 0 || bits % seldom == 0) return draw % 2 == 0 ? positions : -positions - 1;
-  if (values == Values::specials && bits % seldom == 1) {
-    return draw % 2 == 0 ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int32_t>::max();
-  }
-  return static_cast<int64_t>(draw % (2 * static_cast<uint64_t>(positions))) - positions;
-}
-
-// A class, or now and then what rows have that do not count; among special values also what is no class.
-int64_t draw_class(const ClassTargets& targets, Values values, uint64_t bits) {
-  constexpr uint64_t seldom = 8;
-  if (bits % seldom == 0) return targets.ignore;
-  if (values == Values::specials && bits % seldom == 1) return (bits & 64) != 0 ? targets.classes : -1;
-  return static_cast<int64_t>((bits >> 16) % static_cast<uint64_t>(targets.classes));
-}
-
-// As many steps as there are, or fewer; among special values also what is no number of steps.
-int64_t draw_length(int64_t steps, Values values, uint64_t bits) {
-  constexpr uint64_t seldom = 4;
-  if (values == Values::specials && bits % seldom == 1) return (bits & 64) != 0 ? steps + 1 : -1;
-  return static_cast<int64_t>((bits >> 16) % (static_cast<uint64_t>(steps) + 1));
 }
 
 }  // namespace
 
 std::vector<std::byte> filled(const Request& request, const Operand& operand, Values values, uint64_t seed) {
-  if (const std::optional<int64_t> positions = pooled_positions(request, operand.name)) {
-    const std::vector<WindowAxis> axes = pooled_axes(request, operand.name);
-    return filled_by(operand.spec, seed, [&](std::span<const int64_t> coordinate, uint64_t bits) {
-      return draw_position(axes, *positions, coordinate.subspan(2), values, bits);
-    });
-  }
-  if (const std::optional<int64_t> positions = gathered_positions(request, operand.name)) {
-    return filled_by(operand.spec, seed, [&](auto, uint64_t bits) { return draw_index(*positions, values, bits); });
-  }
-  if (const std::optional<ClassTargets> targets = class_targets(request, operand.name)) {
-    return filled_by(operand.spec, seed, [&](auto, uint64_t bits) { return draw_class(*targets, values, bits); });
-  }
-  if (is_class_weights(request, operand.name)) {
-    // Their sums divide: 1/8 to 9/8.
-    return filled_by(operand.spec, seed, [](auto, uint64_t bits) { return 0.125 + (uniform(bits) + 1) / 2; });
-  }
-  if (const std::optional<int64_t> steps = most_recurrent_steps(request, operand.name)) {
-    return filled_by(operand.spec, seed, [&](auto, uint64_t bits) { return draw_length(*steps, values, bits); });
-  }
-  const std::optional<int64_t> terms = recurrent_terms(request, operand.name);
-  if (terms && values == Values::uniform) {
-    // Their magnitudes add up to about 1: errors die away from step to step, and bounds stay tight however many there
-    // are.
-    const double scale = 2 / static_cast<double>(*terms);
-    return filled_by(operand.spec, seed, [scale](auto, uint64_t bits) { return scale * uniform(bits); });
+  const FillingOf of = reference_of(request.operation).filling;
+  if (const Filling draw = of == nullptr ? Filling{} : of(request, operand.name, values)) {
+    return filled_by(operand.spec, seed, draw);
   }
   return filled(operand.spec, values, seed);
 }

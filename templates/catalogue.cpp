@@ -151,6 +151,12 @@
   algorithm(recurrent_block) \
   algorithm(recurrent_backward_simple) \
   algorithm(recurrent_backward_block) \
+  algorithm(attention_simple) \
+  algorithm(attention_block) \
+  algorithm(attention_tensor) \
+  algorithm(attention_backward_simple) \
+  algorithm(attention_backward_block) \
+  algorithm(attention_backward_tensor) \
   algorithm(norm_forward_simple) \
   algorithm(norm_forward_blocks) \
   algorithm(norm_forward_channels) \

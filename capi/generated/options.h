@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/activation.h"
+#include "kiln/attention.h"
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
 #include "kiln/gather.h"
@@ -23,6 +24,8 @@ namespace kiln::capi {
 // Throw Error(invalid_argument) that names the function and the field: a flag that is neither 0 nor 1, a word
 // or a tensor that is none, `reserved` that is not 0.
 ActivationOptions options_of(const kiln_activation_options& given, const char* function);
+AttentionOptions options_of(const kiln_attention_options& given, const char* function);
+AttentionBackwardOptions options_of(const kiln_attention_backward_options& given, const char* function);
 ConvOptions options_of(const kiln_conv_options& given, int rank, const char* function);
 ConvBackwardOptions options_of(const kiln_conv_backward_options& given, int rank, const char* function);
 ConvBackwardBiasOptions options_of(const kiln_conv_backward_bias_options& given, const char* function);

@@ -21,7 +21,7 @@
 namespace kiln::onnx_frontend {
 namespace {
 
-constexpr int64_t oldest_opset = 7, newest_opset = 22;
+constexpr int64_t oldest_opset = 7, newest_opset = 25;
 constexpr size_t most_messages = size_t{1} << 22;                       // some 50 of each node that is read
 constexpr std::uintmax_t most_message_bytes = std::uintmax_t{1} << 31;  // protobuf's own limit of a message
 

@@ -130,6 +130,7 @@ std::vector<Family> other_families() {
       {read_eye_like, {"EyeLike"}},
       {read_cum_sum, {"CumSum"}},
       {read_einsum, {"Einsum"}},
+      {read_attention, {"Attention"}},
       {read_recurrent, {"LSTM", "GRU", "RNN"}},
       {read_class_loss, {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}},
       {read_dequantize, {"DequantizeLinear"}},

@@ -48,6 +48,9 @@ void read_mean_variance_norm(Node& node);
 void read_lp_norm(Node& node);
 void read_lrn(Node& node);
 
+/// attention.cpp.
+void read_attention(Node& node);
+
 /// recurrent.cpp.
 void read_recurrent(Node& node);
 

@@ -22,6 +22,7 @@
 #pragma once
 
 #include "kiln/c/activation.h"
+#include "kiln/c/attention.h"
 #include "kiln/c/call.h"
 #include "kiln/c/conv.h"
 #include "kiln/c/core.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/activation.h"
+#include "kiln/attention.h"
 #include "kiln/base/error.h"
 #include "kiln/call.h"
 #include "kiln/context.h"

@@ -25,9 +25,11 @@ struct Bounded {
 /// A sum of terms that are known to errors of their own, in any order.
 class BoundedSum {
  public:
-  void add(Bounded term) {
+  void add(Bounded term) { add(term, std::fabs(term.value)); }
+  /// `magnitude`: of the term where it is rounded, which may be larger than its value.
+  void add(Bounded term, double magnitude) {
     value_ += term.value;
-    magnitude_ += std::fabs(term.value);
+    magnitude_ += magnitude;
     error_ += term.error;
     ++terms_;
   }
@@ -37,11 +39,12 @@ class BoundedSum {
     add({factor * other.value, other.error == 0 ? 0 : error});
   }
 
-  Bounded result() const {
+  /// `of_each`: roundings that each term may add to those of the sum.
+  Bounded result(int of_each = 1) const {
     if (std::isfinite(magnitude_) && magnitude_ + error_ > largest_sum) return {value_, Bounded::unknown};
     if (!std::isfinite(value_)) return {value_, std::isinf(error_) ? Bounded::unknown : 0};
     // A product, and its way through the sums; denormal results are off by their distance.
-    return {value_, error_ + (static_cast<double>(terms_) + 1) * (unit * (magnitude_ + error_) + 0x1p-149)};
+    return {value_, error_ + (of_each * static_cast<double>(terms_) + 1) * (unit * (magnitude_ + error_) + 0x1p-149)};
   }
 
  private:

@@ -187,14 +187,37 @@ class CrossEntropyBackwardEvaluator final : public Oracle::Evaluator {
   double all_ = 0, all_magnitude_ = 0;  // what a target gives to all classes together
 };
 
+// A class, or now and then what rows have that do not count; among special values also what is no class.
+int64_t draw_class(const ClassTargets& targets, Values values, uint64_t bits) {
+  constexpr uint64_t seldom = 8;
+  if (bits % seldom == 0) return targets.ignore;
+  if (values == Values::specials && bits % seldom == 1) return (bits & 64) != 0 ? targets.classes : -1;
+  return static_cast<int64_t>((bits >> 16) % static_cast<uint64_t>(targets.classes));
+}
+
+Filling filling_of_loss(const Request& request, std::string_view operand, Values values) {
+  if (const std::optional<ClassTargets> targets = class_targets(request, operand)) {
+    return [targets = *targets, values](std::span<const int64_t>, uint64_t bits) {
+      return static_cast<double>(draw_class(targets, values, bits));
+    };
+  }
+  if (!is_class_weights(request, operand)) return {};
+  // Their sums divide: 1/8 to 9/8.
+  return [](std::span<const int64_t>, uint64_t bits) { return 0.125 + (uniform(bits) + 1) / 2; };
+}
+
 }  // namespace
 
 Reference cross_entropy_forward_reference() {
-  return {make_evaluator<CrossEntropyForwardEvaluator>, slack::of_cross_entropy_forward};
+  return {.evaluator = make_evaluator<CrossEntropyForwardEvaluator>,
+          .slack = slack::of_cross_entropy_forward,
+          .filling = filling_of_loss};
 }
 
 Reference cross_entropy_backward_reference() {
-  return {make_evaluator<CrossEntropyBackwardEvaluator>, slack::of_cross_entropy_backward};
+  return {.evaluator = make_evaluator<CrossEntropyBackwardEvaluator>,
+          .slack = slack::of_cross_entropy_backward,
+          .filling = filling_of_loss};
 }
 
 }  // namespace kiln::reference

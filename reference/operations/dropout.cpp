@@ -2,7 +2,7 @@
 #include "kiln/generator/operations/dropout.h"
 
 #include "evaluator.h"
-#include "kiln/reference/philox.h"
+#include "operations/dropped.h"
 
 namespace kiln::reference {
 
@@ -24,9 +24,7 @@ class DropoutEvaluator final : public Oracle::Evaluator {
   DropoutEvaluator(Request call, const Bindings& bindings, std::string_view output)
       : Evaluator(std::move(call), bindings, output),
         x_(tensor("x")),
-        p_(static_cast<float>(scalar("p"))),
-        seed_(integer("seed")),
-        offset_(integer("offset")) {}
+        mask_{static_cast<float>(scalar("p")), integer("seed"), integer("offset")} {}
 
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
@@ -34,22 +32,15 @@ class DropoutEvaluator final : public Oracle::Evaluator {
     for (size_t d = 0; d < coordinate.size(); ++d) {
       element = element * static_cast<uint64_t>(output().extents[d]) + static_cast<uint64_t>(coordinate[d]);
     }
-    const uint64_t block = element / 4;
-    const auto words = philox4x32_10({low(block), high(block), low(offset_), high(offset_)}, {low(seed_), high(seed_)});
     Expected result;
-    if (static_cast<float>(words[element % 4] >> 8) * 0x1p-24F < p_) return result;
-    const float scale = 1.0F / (1.0F - p_);
-    add_term(result, x_[coordinate] * static_cast<double>(scale));
+    const double factor = mask_.factor(element);
+    if (factor != 0) add_term(result, x_[coordinate] * factor);
     return result;
   }
 
  private:
-  static uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
-  static uint32_t high(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
-
   Tensor x_;
-  float p_;
-  uint64_t seed_, offset_;
+  DropoutMask mask_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace kiln::reference {
 namespace {
 
 constexpr double flushed_power = 0x1p-125;  // powers below 2^-126 may become 0, absolute
-constexpr double least = 0x1p-126;
+constexpr double smallest_normal = 0x1p-126;
 
 // A value and its error, relative, in units of 2^-24; `open`: f32 cannot hold what leads to it.
 struct Power {
@@ -21,7 +21,7 @@ struct Power {
 
 // Whether f32 may lose a factor that an infinity is multiplied by.
 bool is_lost(double factor, double other) {
-  return std::isinf(other) && factor != 0 && std::fabs(factor) < least;
+  return std::isinf(other) && factor != 0 && std::fabs(factor) < smallest_normal;
 }
 
 bool overflows(double value) {

@@ -100,7 +100,9 @@ class PoolBackwardEvaluator final : public Oracle::Evaluator {
 }  // namespace
 
 Reference pool_backward_reference() {
-  return {.evaluator = make_evaluator<PoolBackwardEvaluator>, .call = slack::with_given_inputs};
+  return {.evaluator = make_evaluator<PoolBackwardEvaluator>,
+          .call = slack::with_given_inputs,
+          .filling = filling_of_positions};
 }
 
 }  // namespace kiln::reference

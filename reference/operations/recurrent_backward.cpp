@@ -177,7 +177,7 @@ class GradientLines final : public RecurrentLines<RecurrentBackward> {
 }  // namespace
 
 Reference recurrent_backward_reference() {
-  return {make_evaluator<RecurrentEvaluator<GradientLines>>};
+  return {.evaluator = make_evaluator<RecurrentEvaluator<GradientLines>>, .filling = filling_of_recurrence};
 }
 
 }  // namespace kiln::reference

@@ -129,7 +129,7 @@ class ForwardLines final : public RecurrentLines<RecurrentForward> {
 }  // namespace
 
 Reference recurrent_forward_reference() {
-  return {make_evaluator<RecurrentEvaluator<ForwardLines>>};
+  return {.evaluator = make_evaluator<RecurrentEvaluator<ForwardLines>>, .filling = filling_of_recurrence};
 }
 
 }  // namespace kiln::reference

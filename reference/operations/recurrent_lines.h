@@ -7,7 +7,9 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -92,6 +94,17 @@ class RecurrentLines {
 /// The element of a state, 0 where there is none.
 inline double of_state(const std::optional<Tensor>& state, int64_t image, int64_t direction, int64_t unit_number) {
   return state ? (*state)({image, direction, unit_number}) : 0;
+}
+
+/// How the operands of both are filled.
+inline Filling filling_of_recurrence(const Request& request, std::string_view operand, Values values) {
+  if (const std::optional<int64_t> steps = most_recurrent_steps(request, operand)) return lengths_to(*steps, values);
+  const std::optional<int64_t> terms = recurrent_terms(request, operand);
+  if (!terms || values != Values::uniform) return {};
+  // Their magnitudes add up to about 1: errors die away from step to step, and bounds stay tight however many there
+  // are.
+  const double scale = 2 / static_cast<double>(*terms);
+  return [scale](std::span<const int64_t>, uint64_t bits) { return scale * uniform(bits); };
 }
 
 /// Elements of the outputs of `Lines`, a RecurrentLines.

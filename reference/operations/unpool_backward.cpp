@@ -41,7 +41,7 @@ class UnpoolBackwardEvaluator final : public Oracle::Evaluator {
 }  // namespace
 
 Reference unpool_backward_reference() {
-  return {make_evaluator<UnpoolBackwardEvaluator>};
+  return {.evaluator = make_evaluator<UnpoolBackwardEvaluator>, .filling = filling_of_positions};
 }
 
 }  // namespace kiln::reference

@@ -29,6 +29,7 @@ class EveryFunction : public CApi {
     add_products();
     add_losses();
     add_recurrent_layers();
+    add_attention();
     add_dropout();
     add_local_normalisations();
     add_plans();
@@ -228,6 +229,14 @@ class EveryFunction : public CApi {
         &recurrent_weights_, &recurrent_saved_, &gates_gradient_, &recurrent_backward_options_, nullptr);
   }
 
+  void add_attention() {
+    add("kiln_attention_forward", kiln_attention_forward, {"options", "stream"}, context_, &queries_, &keys_,
+        &attention_values_, &attended_, &attention_options_, nullptr);
+    add("kiln_attention_backward", kiln_attention_backward, {"options", "stream"}, context_, &attended_gradient_,
+        &queries_, &keys_, &attention_values_, &given_attended_, &lse_, &queries_gradient_,
+        &attention_backward_options_, nullptr);
+  }
+
   void add_dropout() {
     const Names optional = {"options", "stream"};
     add("kiln_dropout_forward", kiln_dropout_forward, optional, context_, &x_, &y_, &dropout_options_, nullptr);
@@ -303,6 +312,12 @@ class EveryFunction : public CApi {
   const kiln_tensor states_gradient_ = tensor(upload(wave(4)), {1, 2, 1, 2}),
                     recurrent_saved_ = tensor(upload(wave(20)), {1, 2, 1, 10}),
                     gates_gradient_ = tensor(result_, {1, 2, 1, 8});
+  const kiln_tensor queries_ = tensor(upload(wave(24)), {1, 2, 3, 4}), keys_ = tensor(upload(wave(20)), {1, 1, 5, 4}),
+                    attention_values_ = tensor(upload(wave(30)), {1, 1, 5, 6}),
+                    attended_ = tensor(result_, {1, 2, 3, 6});
+  const kiln_tensor attended_gradient_ = tensor(upload(wave(36)), {1, 2, 3, 6}),
+                    given_attended_ = tensor(upload(wave(36)), {1, 2, 3, 6}), lse_ = tensor(upload(wave(6)), {1, 2, 3}),
+                    queries_gradient_ = tensor(result_, {1, 2, 3, 4});
   const kiln_named_tensor named_tensor_ = {"t", &values_};
   const kiln_named_scalar named_scalar_ = {"s", 1, 0};
   const char* const request_ = "softmax_forward x=f32:2x6";
@@ -331,6 +346,8 @@ class EveryFunction : public CApi {
   const kiln_cross_entropy_options cross_entropy_options_ = kiln_cross_entropy_options_default();
   const kiln_recurrent_options recurrent_options_ = kiln_recurrent_options_default();
   const kiln_recurrent_backward_options recurrent_backward_options_ = kiln_recurrent_backward_options_default();
+  const kiln_attention_options attention_options_ = kiln_attention_options_default();
+  const kiln_attention_backward_options attention_backward_options_ = kiln_attention_backward_options_default();
   const kiln_dropout_options dropout_options_ = kiln_dropout_options_default();
   const kiln_named_tensor call_tensors_[3] = {{"y", &y_}, {"a", &x_}, {"b", &dy_}};
   const kiln_call_options call_options_ = kiln_call_options_default();

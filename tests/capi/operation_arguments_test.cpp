@@ -232,6 +232,53 @@ TEST_F(CApiOperationArguments, OfResize) {
   });
 }
 
+TEST_F(CApiOperationArguments, OfAttention) {
+  const kiln_tensor q = tensor(upload(wave(24)), {1, 2, 3, 4}), k = tensor(upload(wave(20)), {1, 1, 5, 4}),
+                    v = tensor(upload(wave(30)), {1, 1, 5, 6}), y = result({1, 2, 3, 6}), narrow = result({1, 2, 3, 4});
+  const kiln_tensor lse = tensor(upload(wave(6)), {1, 2, 3}), dy = tensor(upload(wave(36)), {1, 2, 3, 6}),
+                    dq = result({1, 2, 3, 4});
+  const kiln_tensor wide = tensor(upload(wave(36)), {1, 2, 3, 6}), wide_keys = tensor(upload(wave(30)), {1, 1, 5, 6}),
+                    narrow_values = tensor(upload(wave(20)), {1, 1, 5, 4});
+  const auto forward = [&](const auto& edit) {
+    return [this, &q, &k, &v, &y, edit] {
+      const kiln_attention_options options = with(kiln_attention_options_default(), edit);
+      return kiln_attention_forward(context_, &q, &k, &v, &y, &options, nullptr);
+    };
+  };
+  const auto backward = [&](const auto& edit) {
+    return [this, &dy, &q, &k, &v, &lse, &dq, edit] {
+      const kiln_attention_backward_options options = with(kiln_attention_backward_options_default(), edit);
+      return kiln_attention_backward(context_, &dy, &q, &k, &v, &dy, &lse, &dq, &options, nullptr);
+    };
+  };
+  const kiln_epilogue* stage = relu();
+  expect_refused({
+      {"the align is 2", forward([](auto& o) { o.align = 2; })},
+      {"the align is -1", forward([](auto& o) { o.align = -1; })},
+      {"align=end without left or right", forward([](auto& o) { o.align = KILN_ATTENTION_END; })},
+      {"left is -2", forward([](auto& o) { o.left = -2; })},
+      {"right is 9223372036854775807", forward([](auto& o) { o.right = INT64_MAX; })},
+      {"bias has extents 1x2x3x4, expected 1x2x3x5", forward([&](auto& o) { o.bias = &q; })},
+      {"mask is f32", forward([&](auto& o) { o.mask = &q; })},
+      {"lengths is f32", forward([&](auto& o) { o.lengths = &lse; })},
+      {"lse has extents 1x2x3x6, expected 1x2x3", forward([&](auto& o) { o.lse = &wide; })},
+      {"takes no epilogue of stages", forward([&](auto& o) { o.epilogue = stage; })},
+      {"y has extents 1x2x3x4, expected 1x2x3x6",
+       [&] { return kiln_attention_forward(context_, &q, &k, &v, &narrow, nullptr, nullptr); }},
+      {"the memory of y and q overlaps",
+       [&] {
+         const kiln_tensor over_q = tensor(q.data, {1, 2, 3, 6});
+         return kiln_attention_forward(context_, &q, &k, &v, &over_q, nullptr, nullptr);
+       }},
+      {"the align is 2", backward([](auto& o) { o.align = 2; })},
+      {"right is -7", backward([](auto& o) { o.right = -7; })},
+      {"dk has extents 1x1x5x6, expected 1x1x5x4", backward([&](auto& o) { o.dk = &wide_keys; })},
+      {"dv has extents 1x1x5x4, expected 1x1x5x6", backward([&](auto& o) { o.dv = &narrow_values; })},
+      {"the memory of dk and k overlaps", backward([&](auto& o) { o.dk = &k; })},
+      {"takes no epilogue of stages", backward([&](auto& o) { o.epilogue = stage; })},
+  });
+}
+
 TEST_F(CApiOperationArguments, OfNormalisations) {
   const kiln_tensor x = tensor(upload(wave(16)), {4, 4}), dy = tensor(upload(wave(16)), {4, 4}), y = result({4, 4}),
                     row = tensor(upload(wave(4)), {4, 1}), narrow = tensor(upload(wave(4)), {3, 1});

@@ -397,5 +397,88 @@ INSTANTIATE_TEST_SUITE_P(
             "dproducts=f32:2x3x1x6",
             "there is dproducts with reset=before (it is dgates there: leave it out)"}));
 
+const std::string attention = "attention_forward q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6";
+const std::string attention_gradient =
+    "attention_backward dy=f32:2x4x5x6 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6 y=f32:2x4x5x6 lse=f32:2x4x5";
+
+INSTANTIATE_TEST_SUITE_P(
+    Attention, BadRequest,
+    testing::Values(
+        Bad{"attention_forward q=f32:2x4x8 k=f32:2x2x7x8 v=f32:2x2x7x6",
+            "q has 3 dimensions (they are images, heads, queries or keys, and the elements of each)"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x2x7 v=f32:2x2x7x6", "k has 3 dimensions"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6x1", "v has 5 dimensions"},
+        Bad{"attention_forward k=f32:2x2x7x8 v=f32:2x2x7x6", "operand q is missing"},
+        Bad{"attention_forward q=f32:2x4x5x8 v=f32:2x2x7x6", "operand k is missing"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x2x7x8", "operand v is missing"},
+        Bad{"attention_forward q=f32:2x4x5x0 k=f32:2x2x7x0 v=f32:2x2x7x6", "q has elements of 0 numbers (give 1 to "},
+        Bad{"attention_forward q=f32:2x4x5x1025 k=f32:2x2x7x1025 v=f32:2x2x7x6", "q has elements of 1025 numbers"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x0", "v has elements of 0 numbers"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x1025", "v has elements of 1025 numbers"},
+        Bad{"attention_forward q=f32:1x1x536870912x1 k=f32:1x1x7x1 v=f32:1x1x7x1",
+            "there are 536870912 queries and 7 keys (places are i32: give at most 536870911)"},
+        Bad{"attention_forward q=f32:1x1x7x1 k=f32:1x1x536870912x1 v=f32:1x1x536870912x1",
+            "there are 7 queries and 536870912 keys"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x3x7x8 v=f32:2x3x7x6",
+            "q has 4 heads and k 3 (equally many heads of q share each head of k: give a divisor)"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x8x7x8 v=f32:2x8x7x6", "q has 4 heads and k 8"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x0x7x8 v=f32:2x0x7x6", "q has 4 heads and k 0"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:3x2x7x8 v=f32:3x2x7x6",
+            "k has extents 3x2x7x8, expected 2x2x7x8 (N and D of q)"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x2x7x9 v=f32:2x2x7x6", "k has extents 2x2x7x9, expected 2x2x7x8"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x1x7x6",
+            "v has extents 2x1x7x6, expected 2x2x7x6 (N, K and L of k)"},
+        Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x6x6", "v has extents 2x2x6x6, expected 2x2x7x6"},
+        Bad{"attention_forward q=i8:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6", "q is i8"},
+        Bad{attention + " bias=f32:2x2x5x7",
+            "bias has extents 2x2x5x7, expected 2x4x5x7 (N, H, M and L, or 1 where it repeats)"},
+        Bad{attention + " bias=f32:1x4x1x6", "bias has extents 1x4x1x6, expected 1x4x1x7"},
+        Bad{attention + " bias=f32:4x5x7", "bias has extents 4x5x7, expected 2x4x5x7"},
+        Bad{attention + " mask=u8:2x4x7x5", "mask has extents 2x4x7x5, expected 2x4x5x7"},
+        Bad{attention + " mask=f32:2x4x5x7", "mask is f32"},
+        Bad{attention + " mask=u8:3x4x5x7 n=?", "mask has batch 3, expected 2 as in q"},
+        Bad{attention + " lengths=i32:4", "lengths has extents 4, expected 2 (one for each image)"},
+        Bad{attention + " lengths=f32:2", "lengths is f32"},
+        Bad{attention + " y=f32:2x4x5x8", "y has extents 2x4x5x8, expected 2x4x5x6 (N, H and M of q, and E of v)"},
+        Bad{attention + " lse=f32:2x4x7", "lse has extents 2x4x7, expected 2x4x5 (N, H and M of q)"},
+        Bad{attention + " lse=f16:2x4x5", "lse is f16"},
+        Bad{attention + " left=-2", "left is -2 (give 0 to 536870911, or -1 for all keys)"},
+        Bad{attention + " right=-2", "right is -2"}, Bad{attention + " right=536870912", "right is 536870912"},
+        Bad{attention + " left=536870912", "left is 536870912"},
+        Bad{attention + " right=1,2", "right=1,2 has 2 values"},
+        Bad{attention + " align=end", "align=end without left or right (every query sees all keys: leave it out)"},
+        Bad{attention + " align=middle right=0", "align=middle is unknown"},
+        Bad{attention + " epilogue=relu", "it takes no epilogue"},
+        Bad{attention + " dropout=0.5", "dropout=0.5 is unknown"},
+        Bad{attention + " fast", "it has no choice of arithmetic"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    AttentionGradients, BadRequest,
+    testing::Values(
+        Bad{"attention_backward dy=f32:2x4x5x6 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6 lse=f32:2x4x5",
+            "operand y is missing"},
+        Bad{"attention_backward dy=f32:2x4x5x6 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6 y=f32:2x4x5x6",
+            "operand lse is missing"},
+        Bad{"attention_backward dy=f32:2x4x5x6 q=f32:2x4x5x8 k=f32:2x3x7x8 v=f32:2x3x7x6 y=f32:2x4x5x6 lse=f32:2x4x5",
+            "q has 4 heads and k 3"},
+        Bad{"attention_backward dy=f32:2x4x5x8 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6 y=f32:2x4x5x6 lse=f32:2x4x5",
+            "dy has extents 2x4x5x8, expected 2x4x5x6 (N, H and M of q, and E of v)"},
+        Bad{"attention_backward dy=f32:2x4x5x6 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6 y=f32:2x4x6x6 lse=f32:2x4x5",
+            "y has extents 2x4x6x6, expected 2x4x5x6"},
+        Bad{"attention_backward dy=f32:2x4x5x6 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6 y=f32:2x4x5x6 lse=f32:2x4x7",
+            "lse has extents 2x4x7, expected 2x4x5"},
+        Bad{"attention_backward dy=f32:2x4x5x6 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6 y=f32:2x4x5x6 lse=bf16:2x4x5",
+            "lse is bf16"},
+        Bad{attention_gradient + " bias=f32:3x4x5x7", "bias has extents 3x4x5x7, expected 2x4x5x7"},
+        Bad{attention_gradient + " lengths=i32:3", "lengths has extents 3, expected 2"},
+        Bad{attention_gradient + " dq=f32:2x4x5x6", "dq has extents 2x4x5x6, expected 2x4x5x8 (those of q)"},
+        Bad{attention_gradient + " dk=f32:2x4x7x8", "dk has extents 2x4x7x8, expected 2x2x7x8 (those of k)"},
+        Bad{attention_gradient + " dv=f32:2x2x7x8", "dv has extents 2x2x7x8, expected 2x2x7x6 (those of v)"},
+        Bad{attention_gradient + " bias=f32:1x4x5x7 dbias=f32:1x4x5x7",
+            "dbias has extents 1x4x5x7, expected 2x4x5x7 (N, H and M of q, and L of k)"},
+        Bad{attention_gradient + " left=-2", "left is -2"},
+        Bad{attention_gradient + " align=end", "align=end without left or right"},
+        Bad{attention_gradient + " dk=f32:2x2x7x8:0,56,8,1", "elements of output dk share memory"}));
+
 }  // namespace
 }  // namespace kiln::bad_requests_test

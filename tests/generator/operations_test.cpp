@@ -9,6 +9,7 @@
 #include <string>
 
 #include "kiln/generator/operation.h"
+#include "kiln/generator/operations/attention.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_backward_filter.h"
 #include "kiln/generator/operations/conv_forward.h"
@@ -227,6 +228,66 @@ TEST(Recurrent, CountsTheLeastWork) {
   EXPECT_EQ(backward.flops, 2.0 * 3 * 5 * 4 * 4);
   EXPECT_EQ(backward.read_bytes, 4.0 * (60 + 16 + 60 + 60)) << "dgates too, which it adds to";
   EXPECT_EQ(backward.write_bytes, 4.0 * 60);
+}
+
+TEST(Attention, InfersItsResults) {
+  EXPECT_EQ(Request::parse("attention_forward q=f16:2x4x5x8:160,8,32,1 k=f32:2x2x7x8 v=f32:2x2x7x6").at("y").print(),
+            "f16:2x4x5x6:nchw");
+  const Request gradient = Request::parse(
+      "attention_backward dy=f32:2x4x5x6 q=bf16:2x4x5x8:160,8,32,1 k=f32:2x2x7x8 v=f32:2x2x7x6 y=f32:2x4x5x6 "
+      "lse=f32:2x4x5");
+  EXPECT_EQ(gradient.at("dq").print(), "bf16:2x4x5x8:nchw");
+}
+
+TEST(Attention, CountsTheLeastWork) {
+  const Request layer = Request::parse(
+      "attention_forward q=f16:2x4x5x8 k=f16:2x2x7x8 v=f16:2x2x7x6 mask=u8:2x1x1x7 lse=f32:2x4x5 right=0 beta=1");
+  const Work forward = operation("attention_forward").work(layer);
+  EXPECT_EQ(forward.flops, 2.0 * 2 * 4 * (1 + 2 + 3 + 4 + 5) * (8 + 6));
+  EXPECT_EQ(forward.read_bytes, 2.0 * 2 * (4 * 5 * 8 + 2 * 7 * 8 + 2 * 7 * 6 + 4 * 5 * 6) + 2 * 7) << "y too";
+  EXPECT_EQ(forward.write_bytes, 2.0 * 2 * 4 * 5 * 6 + 4.0 * 2 * 4 * 5);
+  const Request gradient = Request::parse(
+      "attention_backward dy=f32:1x2x3x6 q=f32:1x2x3x8 k=f32:1x2x7x8 v=f32:1x2x7x6 y=f32:1x2x3x6 lse=f32:1x2x3 "
+      "dk=f32:1x2x7x8");
+  const Work backward = operation("attention_backward").work(gradient);
+  EXPECT_EQ(backward.flops, 2.0 * 2 * 3 * 7 * (3 * 8 + 2 * 6));
+  EXPECT_EQ(backward.read_bytes, 4.0 * 2 * (3 * 6 + 3 * 8 + 7 * 8 + 7 * 6 + 3 * 6 + 3));
+  EXPECT_EQ(backward.write_bytes, 4.0 * 2 * (3 * 8 + 7 * 8));
+}
+
+// Pairs of a query and a key that it sees, counted one by one.
+double counted_pairs(const Attention& attention) {
+  const int64_t queries = attention.queries(), keys = attention.keys();
+  const int64_t shift = attention.align == AttentionAlign::end ? keys - queries : 0;
+  double count = 0;
+  for (int64_t query = 0; query < queries; ++query) {
+    for (int64_t key = 0; key < keys; ++key) {
+      const int64_t distance = key - query - shift;  // of the key from the query's place
+      const bool is_before = attention.left >= 0 && distance < -attention.left;
+      const bool is_behind = attention.right >= 0 && distance > attention.right;
+      if (!is_before && !is_behind) ++count;
+    }
+  }
+  return count;
+}
+
+TEST(Attention, CountsThePairsThatAWindowHolds) {
+  Attention attention;
+  for (const AttentionAlign align : {AttentionAlign::start, AttentionAlign::end}) {
+    for (int64_t shape = 0; shape < 49; ++shape) {
+      attention.align = align;
+      attention.q.extents = {1, 1, shape / 7, 1};
+      attention.k.extents = {1, 1, shape % 7, 1};
+      for (const int64_t left : {-1, 0, 2, 9}) {
+        for (const int64_t right : {-1, 0, 1, 9}) {
+          attention.left = left, attention.right = right;
+          EXPECT_EQ(visible_pairs(attention), counted_pairs(attention))
+              << shape / 7 << " queries, " << shape % 7 << " keys, left " << left << ", right " << right << ", "
+              << to_string(align);
+        }
+      }
+    }
+  }
 }
 
 TEST(Winograd, TakesFiltersOf3x3Alone) {

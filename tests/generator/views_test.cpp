@@ -11,6 +11,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/activation.h"
+#include "kiln/generator/operations/attention.h"
 #include "kiln/generator/operations/conv_backward_bias.h"
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_backward_filter.h"
@@ -45,6 +46,8 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
   static const std::map<std::string, std::function<Request(const Request&)>> all = {
       {"activation_backward", through<ActivationBackward>},
       {"activation_forward", through<ActivationForward>},
+      {"attention_backward", through<AttentionBackward>},
+      {"attention_forward", through<AttentionForward>},
       {"conv_backward_bias", through<ConvBackwardBias>},
       {"conv_backward_data", through<ConvBackwardData>},
       {"conv_backward_filter", through<ConvBackwardFilter>},

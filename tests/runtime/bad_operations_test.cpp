@@ -4,6 +4,7 @@
 
 #include "bad_arguments.h"
 #include "kiln/activation.h"
+#include "kiln/attention.h"
 #include "kiln/conv.h"
 #include "kiln/dropout.h"
 #include "kiln/gather.h"
@@ -158,6 +159,8 @@ TEST_F(BadArguments, OfUserCodeInEveryOperationThatTakesIt) {
   table("gather", [&](const Epilogue& e) {
     gather(context, x, at(28672, {1, 1, 1, 1}, i32), at(8192, {1, 4, 8, 8}), {.epilogue = e});
   });
+  const Tensor keys = at(28672, {1, 4, 3, 8});
+  table("attention_forward", [&](const Epilogue& e) { attention_forward(context, x, keys, keys, y, {.epilogue = e}); });
   table("lrn_forward", [&](const Epilogue& e) { lrn_forward(context, x, y, {.epilogue = e}); });
   table(
       "lcn_backward", [&](const Epilogue& e) { lcn_backward(context, x, x, y, {.epilogue = e}); }, "dx");
@@ -510,6 +513,66 @@ TEST_F(BadArguments, OfGather) {
          gather(context, x, at(4096, {4, 1}, i32), at(8192, {4, 5}), {.dynamic_batch = true});
        },
        "the batch cannot be dynamic along the axis"},
+  });
+}
+
+TEST_F(BadArguments, OfAttention) {
+  Context context(options());
+  const Tensor q = at(0, {2, 4, 3, 5}), k = at(4096, {2, 2, 7, 5}), v = at(8192, {2, 2, 7, 6}),
+               y = at(12288, {2, 4, 3, 6});
+  const auto with = [&](const AttentionOptions& options) {
+    return [&, options] { attention_forward(context, q, k, v, y, options); };
+  };
+  for (const auto align : no_modes<AttentionAlign>) {
+    expect_refused({{"align", with({.right = 0, .align = align}), unknown("align", align)}});
+  }
+  expect_refused({
+      {"left: negative", with({.left = -2}), "left is -2"},
+      {"left: huge", with({.left = huge}), "left is 1099511627776"},
+      {"right: negative", with({.right = -2}), "right is -2"},
+      {"right: huge", with({.right = huge}), "right is 1099511627776"},
+      {"dropout: negative", with({.dropout = -0.5F}), "dropout is -0.5"},
+      {"dropout: too large", with({.dropout = 1.5F}), "dropout is 1.5"},
+      {"dropout: no number", with({.dropout = std::nanf("")}), "dropout is nan"},
+      {"align: of all keys", with({.align = AttentionAlign::end}), "align=end without left or right"},
+      {"bias: of another key", with({.bias = at(16384, {2, 4, 3, 6})}), "bias has extents 2x4x3x6, expected 2x4x3x7"},
+      {"mask: floats", with({.mask = at(16384, {2, 4, 3, 7})}), "mask is f32"},
+      {"lengths: of heads", with({.lengths = at(16384, {4}, i32)}), "lengths has extents 4, expected 2"},
+      {"lse: over y", with({.lse = at(12292, {2, 4, 3})}), "the memory of lse and y overlaps"},
+      {"an epilogue of stages", with({.epilogue = relu}), "no epilogue of stages"},
+      {"k: no divisor of the heads",
+       [&] {
+         attention_forward(context, q, at(4096, {2, 3, 7, 5}), at(8192, {2, 3, 7, 6}), y);
+       },
+       "q has 4 heads and k 3"},
+      {"y: elements of q",
+       [&] {
+         attention_forward(context, q, k, v, at(12288, {2, 4, 3, 5}));
+       },
+       "y has extents 2x4x3x5, expected 2x4x3x6"},
+  });
+}
+
+TEST_F(BadArguments, OfGradientsOfAttention) {
+  Context context(options());
+  const Tensor q = at(0, {2, 4, 3, 5}), k = at(4096, {2, 2, 7, 5}), v = at(8192, {2, 2, 7, 6}),
+               dy = at(12288, {2, 4, 3, 6}), lse = at(16384, {2, 4, 3}), dq = at(20480, {2, 4, 3, 5});
+  const auto with = [&](const AttentionBackwardOptions& options) {
+    return [&, options] { attention_backward(context, dy, q, k, v, dy, lse, dq, options); };
+  };
+  for (const auto align : no_modes<AttentionAlign>) {
+    expect_refused({{"align", with({.left = 0, .align = align}), unknown("align", align)}});
+  }
+  expect_refused({
+      {"left: negative", with({.left = -2}), "left is -2"},
+      {"right: huge", with({.right = huge}), "right is 1099511627776"},
+      {"dropout: too large", with({.dropout = 1.5F}), "dropout is 1.5"},
+      {"dk: of queries", with({.dk = at(24576, {2, 4, 3, 5})}), "dk has extents 2x4x3x5, expected 2x2x7x5"},
+      {"dv: of keys", with({.dv = at(24576, {2, 2, 7, 5})}), "dv has extents 2x2x7x5, expected 2x2x7x6"},
+      {"dbias: that repeats", with({.bias = at(24576, {1, 4, 3, 7}), .dbias = at(28672, {1, 4, 3, 7})}),
+       "dbias has extents 1x4x3x7, expected 2x4x3x7"},
+      {"dv: over dq", with({.dv = at(20484, {2, 2, 7, 6})}), "the memory of dv and dq overlaps"},
+      {"an epilogue", with({.epilogue = relu}), "takes no epilogue of stages"},
   });
 }
 

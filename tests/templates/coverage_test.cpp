@@ -159,9 +159,9 @@ TEST(Coverage, SweepsThatPassInADeepRunAreRecorded) {
   EXPECT_EQ(recorded.size(), expected.empty() ? 0 : expected.size() + 1) << "and the version of NVRTC";
 }
 
-// The request with each operand that it gives in `dtype`, but for indices, if there is such a request.
+// The request with each operand that it gives in `dtype`, but for those of one dtype, if there is such a request.
 std::optional<Request> in_dtype(const std::string& line, DType dtype) {
-  static const std::regex given(R"re(\b(?!indices)(\w+)=(?:f16|f32|bf16|i32|i8|u8):)re");
+  static const std::regex given(R"re(\b(?!indices|lengths|lse|mask)(\w+)=(?:f16|f32|bf16|i32|i8|u8):)re");
   try {
     return Request::parse(std::regex_replace(line, given, fmt::format("$1={}:", to_string(dtype))));
   } catch (const Error&) {

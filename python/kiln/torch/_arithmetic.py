@@ -28,7 +28,7 @@ def _kind(name: str) -> str:
         return "conv_transpose" if name.startswith("conv_transpose") else "conv"
     if name in ("linear", "matmul", "mm", "bmm"):
         return "matmul"
-    if name in ("addmm", "baddbmm", "scaled_dot_product_attention"):
+    if name in ("addmm", "baddbmm", "scaled_dot_product_attention", "multi_head_attention_forward"):
         return name.removeprefix("b")
     if name.startswith(("lstm", "gru", "rnn")) or "attention" in name or "encoder" in name:
         return "weights"
@@ -49,7 +49,8 @@ def _product(kind: str, given: Sequence[torch.Tensor], result: torch.Tensor) -> 
         query, key, value = given[:3]
         return 2 * (query.numel() // max(query.shape[-1], 1)) * key.shape[-2] * (query.shape[-1] + value.shape[-1])
     weights = sum(each.numel() for each in given if each.dim() == 2 and each.requires_grad)
-    return 2 * weights * (given[0].numel() // max(given[0].shape[-1], 1))
+    scores = 4 * given[0].numel() * given[1].shape[0] if kind == "multi_head_attention_forward" else 0
+    return scores + 2 * weights * (given[0].numel() // max(given[0].shape[-1], 1))
 
 
 def operations_of(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> int:

@@ -21,7 +21,7 @@ _OPERATORS = (
 )
 
 
-def _has_a_type(operator: str, key: str) -> bool:
+def has_a_type(operator: str, key: str) -> bool:
     try:
         return bool(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{operator}", f"Autocast{key}"))
     except RuntimeError:  # an older PyTorch does not have the operator
@@ -29,7 +29,7 @@ def _has_a_type(operator: str, key: str) -> bool:
 
 
 # PyTorch's operators that autocast computes in float32, of those that Kiln's functions are.
-IN_F32 = {key.lower(): frozenset(each for each in _OPERATORS if _has_a_type(each, key)) for key in ("CPU", "CUDA")}
+IN_F32 = {key.lower(): frozenset(each for each in _OPERATORS if has_a_type(each, key)) for key in ("CPU", "CUDA")}
 
 
 _is_any_enabled = getattr(torch._C, "_is_any_autocast_enabled", None)  # PyTorch 1.13 does not have it

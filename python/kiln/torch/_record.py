@@ -98,8 +98,9 @@ class _Shapes(TorchFunctionMode):
         try:
             bound = inspect.signature(function).bind(*args, **accepted(kwargs))
             bound.arguments.pop("inplace", None)
+            made: dict[int, torch.Tensor] = {}
             with calls_taken(self._note):
-                return function(*_shadow(bound.args), **_shadow(bound.kwargs))
+                return function(*_shadow(bound.args, made), **_shadow(bound.kwargs, made))
         except (errors.Unsupported, errors.InvalidArgument, TypeError):
             return None
         finally:
@@ -110,19 +111,23 @@ class _Shapes(TorchFunctionMode):
             result.backward(gradient.data, retain_graph=True)
 
 
-def _shadow(value: Any) -> Any:
-    """Another tensor of the same shape, strides and alignment, in lists too: nothing that is done to it is seen."""
+def _shadow(value: Any, made: dict[int, torch.Tensor]) -> Any:
+    """Another tensor of the same shape, strides and alignment, in lists too: nothing that is done to it is seen. `made`:
+    those of a call, by the id of what each is in place of; a tensor that is given twice stays one."""
     if isinstance(value, dict):
-        return {name: _shadow(each) for name, each in value.items()}
+        return {name: _shadow(each, made) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_shadow(each) for each in value)
+        return type(value)(_shadow(each, made) for each in value)
     if not isinstance(value, torch.Tensor):
         return value
+    if id(value) in made:
+        return made[id(value)]
     behind = value.data_ptr() % 16 // value.element_size() if value.numel() else 0
     elements = behind + sum((extent - 1) * stride for extent, stride in zip(value.shape, value.stride())) + 1
     memory = torch.empty(max(elements, 0), dtype=value.dtype, device=value.device)
     shadow = memory.as_strided(value.shape, value.stride(), behind if value.numel() else 0)
-    return shadow.requires_grad_(value.requires_grad)
+    made[id(value)] = shadow.requires_grad_(value.requires_grad)
+    return shadow
 
 
 def _tensors(result: Any) -> list[torch.Tensor]:

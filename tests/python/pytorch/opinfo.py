@@ -21,6 +21,8 @@ import kiln.torch.functional as K
 # small ones with the errors of the large: sums of some hundred products in float32; in half precision four units in the
 # last place, as results are rounded and gradients are computed from rounded results.
 TOLERANCES = {torch.float32: 2e-5, torch.float16: 2**-8, torch.bfloat16: 2**-5}
+# Gradients of attention take the differences of products with the result, which is rounded; so do PyTorch's.
+ROUNDED = {"nn.functional.scaled_dot_product_attention": 4}  # times the tolerance of half precision
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 OPERATIONS = [
@@ -42,7 +44,8 @@ def samples_of(name, dtypes):
             continue
         for dtype in dtypes:
             for sample in info.sample_inputs("cpu", dtype, requires_grad=False):
-                yield info, dtype, sample
+                if not sample.kwargs.get("dropout_p"):  # whose mask is Kiln's own
+                    yield info, dtype, sample
 
 
 def tensors_of(values, made):
@@ -115,7 +118,7 @@ def run(info, dtype, sample, function):
         return None
     try:
         results = ours.run(function, without)
-        tolerance = TOLERANCES[dtype]
+        tolerance = TOLERANCES[dtype] * (1 if dtype == torch.float32 else ROUNDED.get(info.name, 1))
         for mine, other in zip(results, expected, strict=True):
             if distance(mine, other) > tolerance:
                 return "wrong", f"result differs by {distance(mine, other):.2g}"

@@ -79,6 +79,13 @@ def arguments():
     yield operators.normalisation.norm, (x, None, None, None, *statistics, [0, 2, 3], False, 1e-5, 0.1, False)
     yield operators.rows.cross_entropy, (rows, targets, None, "mean", -100, 0.0)
     yield operators.elementwise.dropout, (rows, torch.tensor(3), 0.5)
+    q, k = torch.randn(2, 3, 4, 4).transpose(1, 2), torch.randn(2, 2, 5, 4)
+    bias, mask, lengths = torch.randn(1, 4, 1, 5), torch.ones(2, 1, 3, 5, dtype=torch.uint8), torch.tensor([5, 3], dtype=torch.int32)
+    words = (bias, mask, lengths, 1, 0, "start", 0.5, 0.0, None)
+    yield operators.attention.attention, (q, k, k[..., :2], *words, True)
+    y = torch.randn(2, 4, 3, 2)
+    given = (y, q, k, k[..., :2], y + 1, torch.rand(2, 4, 3), *words, True, False, True)
+    yield operators.attention.attention_backward, given
 
 
 @compiled

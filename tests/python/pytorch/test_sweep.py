@@ -37,4 +37,4 @@ def test_samples_of_halves_are_pytorch_s(kind, names):
 @pytest.mark.skipif("compile" not in sweep.MODES, reason="this PyTorch has no torch.compile")
 def test_compiled_samples_are_pytorch_s():
     counts, wrong = sweep.check(sweep.functions, ["f32"], ["compile"], 1, ("linear", "softmax"))
-    assert not wrong and counts["compile"]["equal"] == 2
+    assert not wrong and counts["compile"]["equal"] >= 2

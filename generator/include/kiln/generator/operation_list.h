@@ -30,6 +30,8 @@
   operation(cross_entropy_backward) \
   operation(recurrent_forward) \
   operation(recurrent_backward) \
+  operation(attention_forward) \
+  operation(attention_backward) \
   operation(norm_forward) \
   operation(norm_affine) \
   operation(norm_inference) \

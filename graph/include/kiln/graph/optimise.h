@@ -20,6 +20,11 @@ void fold_normalisations(Graph& graph);
 /// that strides can say in every layout.
 void recognise_normalisations(Graph& graph);
 
+/// Makes one attention_forward of the chain that exporters write: a product of queries and keys, a factor or divisor, a
+/// mask that is added, the softmax, and the product with the values; where nothing else reads what stands between, and
+/// the call costs less than those.
+void recognise_attention(Graph& graph, const Cost& cost);
+
 /// Lets calls do what follows them in stages of their epilogues: `bias`, `add`, `relu` and `clip`, in that order, where
 /// nothing else reads what stands between.
 void fuse_stages(Graph& graph);

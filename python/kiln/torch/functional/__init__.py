@@ -4,8 +4,9 @@ What Kiln does not serve raises kiln.Unsupported or kiln.InvalidArgument before 
 that is.
 """
 
-from . import activation, convolution, loss, moves, normalisation, pooling, product, recurrent
+from . import activation, attention, convolution, loss, moves, normalisation, pooling, product, recurrent
 from .activation import *  # noqa: F403
+from .attention import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .moves import *  # noqa: F403
@@ -16,6 +17,7 @@ from .recurrent import *  # noqa: F403
 
 __all__ = [
     *activation.__all__,
+    *attention.__all__,
     *convolution.__all__,
     *loss.__all__,
     *moves.__all__,

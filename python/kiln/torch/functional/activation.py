@@ -185,6 +185,11 @@ def threshold(input: torch.Tensor, threshold: float, value: float, inplace: bool
     return activate(input, "threshold", {"threshold": threshold, "value": value}, inplace)
 
 
+def new_seed() -> torch.Tensor:
+    """Seed of a mask, drawn from PyTorch's generator on the CPU."""
+    return torch.randint(0, (1 << 63) - 1, (), dtype=torch.int64)
+
+
 def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
     """0 with probability p, else input / (1 - p); without `training`, input itself.
 
@@ -199,5 +204,4 @@ def dropout(input: torch.Tensor, p: float = 0.5, training: bool = True, inplace:
         return input.mul_(0.0) if inplace else input * 0.0
     if inplace:
         return in_place(input, lambda given: dropout(given, p))
-    seed = torch.randint(0, (1 << 63) - 1, (), dtype=torch.int64)
-    return of_shape(input.shape, elementwise.dropout(at_most(5, input), seed, p))
+    return of_shape(input.shape, elementwise.dropout(at_most(5, input), new_seed(), p))

@@ -63,7 +63,8 @@ def linear(
     else:
         shape = (*input.shape[:-1], weight.shape[0])
     rest = None if residual is None else _rows(residual)
-    return of_shape(shape, _gemm(_rows(input), weight.t(), bias, scale, rest, activation=activation))
+    result = _gemm(_rows(input), weight.t(), bias, scale, rest, activation=activation)
+    return of_shape(shape, result) if len(shape) == input.dim() else result.view(shape)
 
 
 def mm(input: torch.Tensor, mat2: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .._autocast import autocast_dtype, autocasting, cast_by_autocast
+from .._autocast import autocast_dtype, autocasting, cast_by_autocast, has_a_type
 from ..operators import contraction, moves, recurrent
 from ._arguments import INT32, flag, integer, needs_gradient, number, require, require_served
 from .activation import dropout as dropped
@@ -116,9 +116,16 @@ def _states_of(cell: str, hx: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
     return hx[0], hx[1]
 
 
-def _autocast_states(cell: str, input: torch.Tensor, *states: torch.Tensor | None) -> list[torch.Tensor | None]:
-    """States in the type of the result under autocast: on the CPU PyTorch's lstm and gru keep theirs."""
-    if not autocasting(input) or (input.is_cpu and cell in ("lstm", "gru")):
+# From PyTorch 2 on oneDNN computes an lstm on the CPU, in autocast's type.
+_lower_lstm = has_a_type("mkldnn_rnn_layer", "CPU")
+
+
+def _autocast_states(
+    cell: str, packed: bool, input: torch.Tensor, *states: torch.Tensor | None
+) -> list[torch.Tensor | None]:
+    """States in the type of the result under autocast: on the CPU PyTorch's gru and most lstms keep theirs."""
+    keeps = cell == "gru" or (cell == "lstm" and (packed or not _lower_lstm))
+    if not autocasting(input) or (input.is_cpu and keeps):
         return list(states)
     dtype = autocast_dtype(input.device.type)
     return [each if each is None or not cast_by_autocast(each) else each.to(dtype) for each in states]
@@ -193,7 +200,7 @@ def _run(cell: str, given: tuple[Any, ...]) -> Result:
         require(places.steps > 0, "the input has no step", "give one or more")
         rows = places.joined(images)
     network.require_extents(rows.shape[1], places.images, h0, c0)
-    rows, *ends = network(rows, places, *_autocast_states(cell, input, h0, c0))
+    rows, *ends = network(rows, places, *_autocast_states(cell, packed, input, h0, c0))
     if packed:
         return rows, *ends
     images = places.apart(rows)

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from ._attention_by_pytorch import attention as attention
+from ._attention_by_pytorch import attention_backward as attention_backward
 from ._recurrent_by_pytorch import recurrent as recurrent
 from ._recurrent_by_pytorch import recurrent_backward as recurrent_backward
 

@@ -1,0 +1,109 @@
+// Attention in one pass over the keys, on the lanes of a block: tiles of keys and values in shared memory, a running
+// maximum and sum of each query in registers. Any dtypes and strides. Parameters: attention_block.cpp.
+#include "lib/attention_block.cuh"
+#include "lib/store.cuh"
+
+struct Memory {
+  FloatTile<BLOCK_M, DEPTH> q;
+  FloatTile<BLOCK_N, DEPTH> k;
+  FloatTile<BLOCK_N, WIDTH> v;
+  WeightTile weights;
+};
+static_assert(sizeof(Memory) == MEMORY_BYTES, "the launch gives what the kernel uses");
+
+// The scores of a thread's rows as powers of 2, -inf of keys that are hidden.
+__device__ __forceinline__ void finish_scores(const AttentionRows& rows, const BlockPosition& at, int key, int keys,
+                                              bool all_see, const TBIAS* bias, const TMASK* mask, float factor,
+                                              float (&scores)[4][4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const AttentionLine query = rows.line(at.row + i);
+    const Sight sight(query.number, keys);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      scores[i][j] = all_see && !WITH_BIAS ? scores[i][j] * factor
+                                           : score_in_base_2(scores[i][j], factor, query, rows.has(at.row + i), sight,
+                                                             key + at.column(j), bias, mask);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    attention_block(const TQ* q, const TK* k, const TV* v, const TBIAS* bias, const TMASK* mask, const int* lengths,
+                    TY* y, float* lse, float scale, float dropout, unsigned long long seed, unsigned long long offset,
+                    float alpha, float beta, UserArguments user, long long n) {
+  Memory& memory = block_memory<Memory>();
+  const AttentionRows rows = AttentionRows::of_block<BLOCK_M>(static_cast<Index>(blockIdx.x));
+  const int keys = keys_of(lengths, rows.image);
+  const BlockSight sight = BlockSight::of<BLOCK_M>(rows, keys);
+  const BlockPosition at;
+  const float factor = scale_of(scale) * LOG2_E;
+  const WeightDropout drops = {dropout, seed, offset};
+  memory.q.load<Q_RUN>(q, Q_STRIDE_E, rows.left(), [&](int row) { return offset_in_q(rows.line(row)); });
+
+  RowSums<WIDTH> result;
+  float maxima[4], totals[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    maxima[i] = -infinity();
+    totals[i] = 0.0f;
+  }
+  for (int key = sight.some_first; key < sight.some_end; key += BLOCK_N) {
+    __syncthreads();
+    memory.k.load<K_RUN>(k, K_STRIDE_E, keys - key,
+                         [&](int row) { return offset_in_k(rows.image, rows.key_head, key + row); });
+    memory.v.load<V_RUN>(v, V_STRIDE_E, keys - key,
+                         [&](int row) { return offset_in_v(rows.image, rows.key_head, key + row); });
+    __syncthreads();
+    float scores[4][4];
+    multiply_rows(memory.q, memory.k, at, scores);
+    finish_scores(rows, at, key, keys, sight.all_see(key, BLOCK_N), bias, mask, factor, scores);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float highest = maxima[i];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) highest = fmaxf(highest, scores[i][j]);
+      highest = over_lanes(highest, [](float a, float b) { return fmaxf(a, b); });
+      const float base = finite_maximum(highest), rescale = power_of_2(maxima[i] - base);
+      maxima[i] = highest;
+      totals[i] *= rescale;
+      result.scale(i, rescale);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        scores[i][j] = power_of_2(scores[i][j] - base);
+        totals[i] += scores[i][j];
+      }
+    }
+    if constexpr (WITH_DROPOUT) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) scores[i][j] *= drops.factor(rows.line(at.row + i), key + at.column(j));
+      }
+    }
+    keep_weights(memory.weights, at, scores);
+    __syncthreads();
+    result.add(memory.weights, memory.v, at);
+  }
+
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    totals[i] = over_lanes(totals[i], [](float a, float b) { return a + b; });
+    const QueryEnd end(maxima[i], totals[i]);
+    result.scale(i, end.share, !end.sees);
+    if (WITH_LSE && at.lane == 0 && rows.has(at.row + i)) lse[offset_in_lse(rows.line(at.row + i))] = end.lse;
+  }
+  const OutputArguments output = {alpha, beta, user};
+  result.for_each(at, [&](int i, int column, const float(&values)[4]) {
+    if (!rows.has(at.row + i)) return;
+    const Index offset = offset_in_y(rows.line(at.row + i)) + column * Index(Y_STRIDE_E);
+    if (column + 4 <= WIDTH) {
+      store_along<Y_RUN, Y_STRIDE_E>(y, offset, values, output);
+    } else {
+#pragma unroll
+      for (int j = 0; j < 3; ++j) {
+        if (column + j < WIDTH) store_result(y, offset + j * Index(Y_STRIDE_E), values[j], 0, output);
+      }
+    }
+  });
+}

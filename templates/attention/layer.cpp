@@ -1,0 +1,121 @@
+#include "attention/layer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "descriptor/numbers.h"
+#include "descriptor/prelude_and_launch.h"
+#include "descriptor/rows.h"
+#include "descriptor/strided.h"
+#include "kiln/generator/operation.h"
+
+namespace kiln::descriptor {
+namespace {
+
+// Letters of an operand's dimensions: N, H of either kind of head, M of queries, L of keys, E of elements.
+std::string_view dimensions_of(std::string_view operand) {
+  if (operand == "lengths") return "N";
+  if (operand == "lse") return "NHM";
+  if (operand == "bias" || operand == "mask" || operand == "dbias") return "NHML";
+  for (const std::string_view of_keys : {"k", "v", "dk", "dv"}) {
+    if (operand == of_keys) return "NHLE";
+  }
+  return "NHME";
+}
+
+}  // namespace
+
+AttentionLayer AttentionLayer::of(const Request& request) {
+  AttentionLayer layer;
+  if (request.operation == "attention_forward") {
+    static_cast<Attention&>(layer) = AttentionForward::of(request);
+  } else {
+    static_cast<Attention&>(layer) = AttentionBackward::of(request);
+  }
+  for (const OperandDefinition& definition : operation(request.operation).operands()) {
+    const TensorSpec* spec = request.find(definition.name);
+    AttentionOperand operand{definition.name, dimensions_of(definition.name), {}};
+    if (spec != nullptr) operand.spec = *spec;
+    for (size_t i = 0; operand.spec && definition.repeats && i < operand.spec->extents.size(); ++i) {
+      if (operand.spec->extents[i] == 1) operand.spec->strides[i] = 0;
+    }
+    layer.operands.push_back(std::move(operand));
+  }
+  return layer;
+}
+
+const std::optional<TensorSpec>& AttentionLayer::operand(std::string_view name) const {
+  return std::find_if(operands.begin(), operands.end(),
+                      [name](const AttentionOperand& each) { return each.name == name; })
+      ->spec;
+}
+
+double AttentionLayer::bytes() const {
+  double bytes = 0;
+  for (const AttentionOperand& operand : operands) {
+    if (operand.spec) bytes += static_cast<double>(operand.spec->elements()) * size_of(operand.spec->dtype);
+  }
+  return bytes;
+}
+
+Prelude attention_prelude(const AttentionLayer& layer) {
+  Prelude prelude;
+  bool is_wide = false;
+  for (const AttentionOperand& operand : layer.operands) {
+    is_wide = is_wide || (operand.spec && needs_wide_index({&*operand.spec}));
+  }
+  prelude.index_type("Index", is_wide);
+  for (const AttentionOperand& operand : layer.operands) {
+    const std::vector<int64_t> none(operand.dimensions.size(), 0);
+    const TensorSpec spec = operand.spec.value_or(TensorSpec{DType::f32, none, none, 4});
+    const std::string name = constant_name({operand.name, spec});
+    prelude.flag("WITH_" + name, operand.spec.has_value()).type("T" + name, spec.dtype);
+    add_strides(prelude, name, operand.dimensions, spec);
+  }
+  prelude.constant("HEADS", layer.heads()).constant("KEY_HEADS", layer.key_heads());
+  prelude.extent("QUERIES", layer.queries()).extent("KEYS", layer.keys());
+  prelude.constant("DEPTH", layer.depth()).constant("WIDTH", layer.width());
+  prelude.constant("LEFT", layer.left).constant("RIGHT", layer.right);
+  prelude.flag("AT_END", layer.align == AttentionAlign::end).flag("WITH_DROPOUT", layer.drops);
+  add_batch(prelude, layer.images(), layer.dynamic_batch);
+  add_blend(prelude, layer.blend);
+  return prelude;
+}
+
+Launch attention_launch(const AttentionLayer& layer, std::string entry, int threads) {
+  Launch launch = launch_of(std::move(entry), threads);
+  for (const AttentionOperand& operand : layer.operands) launch.arguments.push_back(OperandArgument{operand.name});
+  append(launch, {OperationScalar{0}, OperationScalar{1}, OperationInteger{0}, OperationInteger{1}, Scalar::alpha,
+                  Scalar::beta, UserArgument{}, Scalar::n});
+  return launch;
+}
+
+std::string order_of_tiles(std::string_view units, const AttentionLayer& layer, int64_t rows, int64_t columns) {
+  const std::string first = layer.left < 0 ? "" : fmt::format(", for {} queries", rows);
+  return fmt::format("on {}, {} keys at a time{}", units, columns, first);
+}
+
+Count attention_blocks(const AttentionLayer& layer, int64_t lines, int64_t per_block) {
+  return blocks_for(ceil_div(lines, per_block) * layer.key_heads(), layer.images(), layer.dynamic_batch, 1);
+}
+
+Program gradient_program(const AttentionLayer& layer, Source source, const std::string& entry, int threads,
+                         int64_t per_block, int64_t memory_bytes) {
+  const int64_t queries = layer.images() * layer.heads() * layer.queries();
+  const WorkspaceArgument row_products{0, layer.has_gradients_of_keys() ? queries * 4 : 0};
+  const auto launch = [&](const std::string& name, int64_t lines) {
+    Launch made = attention_launch(layer, name, threads);
+    made.arguments.insert(made.arguments.begin() + static_cast<std::ptrdiff_t>(layer.operands.size()), row_products);
+    made.grid[0] = attention_blocks(layer, lines, per_block);
+    made.dynamic_shared_bytes = static_cast<unsigned>(memory_bytes);
+    return made;
+  };
+  Program program{{std::move(source)}, {}};
+  program.steps.emplace_back(launch(entry, layer.rows()));
+  if (layer.has_gradients_of_keys()) program.steps.emplace_back(launch(entry + "_keys", layer.keys()));
+  return program;
+}
+
+}  // namespace kiln::descriptor
