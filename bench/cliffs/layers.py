@@ -199,6 +199,22 @@ def products() -> Iterator[Line]:
             yield f"gemm a={dtype}:{m}x{k} b={dtype}:{k}x{n}"
 
 
+def attention() -> Iterator[Line]:
+    # images, heads, heads of keys, queries, keys, elements
+    layers = ((1, 12, 12, 128, 128, 64), (8, 12, 12, 512, 512, 64), (1, 16, 16, 4096, 4096, 64), (2, 8, 8, 4096, 77, 40), (1, 32, 8, 1, 4096, 128),
+              (16, 32, 8, 1, 1024, 128), (1, 64, 8, 1, 32768, 128), (1, 8, 8, 1, 1500, 64), (1, 8, 1, 7, 131, 257), (64, 4, 4, 49, 49, 32), (1, 1, 1, 1024, 1024, 512),
+              (1, 3, 3, 197, 197, 24), (257, 1, 1, 1, 17, 8))
+    for images, heads, shared, queries, keys, elements in layers:
+        for dtype in ("f32", "f16"):
+            of_keys = f"{dtype}:{images}x{shared}x{keys}x{elements}"
+            of_queries = f"{dtype}:{images}x{heads}x{queries}x{elements}"
+            causal = " right=0 align=end" if queries > 1 else ""
+            yield f"attention_forward q={of_queries} k={of_keys} v={of_keys}{causal}"
+            if queries > 1:
+                yield (f"attention_backward dy={of_queries} q={of_queries} k={of_keys} v={of_keys} y={of_queries} "
+                       f"lse=f32:{images}x{heads}x{queries} dk={of_keys} dv={of_keys}{causal}")
+
+
 GROUPS = (
     ("sound: long 1-D signals, long filters, one channel", sound),
     ("dilated 1-D filters, as WaveNet has them", dilated_sound),
@@ -217,6 +233,7 @@ GROUPS = (
     ("normalisations likewise, and few large groups", norms),
     ("gather, resize, and tensors that are moved", moves),
     ("thin products", products),
+    ("attention: short and long, of one query and many, heads that share keys, odd elements", attention),
 )
 
 
