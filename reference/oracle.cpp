@@ -29,10 +29,16 @@ std::unique_ptr<const Oracle::Evaluator> evaluator(const Request& request, const
 }  // namespace
 
 Reference reference_of(std::string_view operation) {
-#define KILN_ROW(name) \
-  if (operation == #name) return name##_reference();
-  KILN_OPERATIONS(KILN_ROW)
+  struct Row {
+    std::string_view operation;
+    Reference (*reference)();
+  };
+#define KILN_ROW(name) {#name, name##_reference},
+  static constexpr Row rows[] = {KILN_OPERATIONS(KILN_ROW)};
 #undef KILN_ROW
+  for (const Row& row : rows) {
+    if (row.operation == operation) return row.reference();
+  }
   throw Error(ErrorCode::unsupported, fmt::format("operation '{}' has no reference", operation));
 }
 

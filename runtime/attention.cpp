@@ -36,6 +36,7 @@ void attention_forward(Context& context, const Tensor& q, const Tensor& k, const
   });
 }
 
+// NOLINTNEXTLINE(readability-function-size): each operand that the gradients need has a name
 void attention_backward(Context& context, const Tensor& dy, const Tensor& q, const Tensor& k, const Tensor& v,
                         const Tensor& y, const Tensor& lse, const Tensor& dq, const AttentionBackwardOptions& options,
                         Stream stream) {

@@ -17,7 +17,7 @@ enum Output : int { y_output, present_key_output, present_value_output, products
 
 /// The input as images, heads, queries or keys, and elements; of three dimensions the heads lie in the last one.
 ValueId heads_of(const Node& node, int input, const char* attribute) {
-  const Extents x = node.extents(input);
+  const Extents& x = node.extents(input);
   if (x.size() == 4) return node.operand(input);
   if (x.size() != 3) node.fail(fmt::format("input {} is {}, expected 3 or 4 dimensions", input, fmt::join(x, "x")));
   const int64_t heads = node.attributes().integer(attribute, 0);

@@ -1,6 +1,7 @@
 // Attention in one pass over the keys, on the lanes of a block: tiles of keys and values in shared memory, a running
 // maximum and sum of each query in registers. Any dtypes and strides. Parameters: attention_block.cpp.
 #include "lib/attention_block.cuh"
+#include "lib/attention_parts.cuh"
 #include "lib/store.cuh"
 
 struct Memory {
@@ -30,12 +31,13 @@ __device__ __forceinline__ void finish_scores(const AttentionRows& rows, const B
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     attention_block(const TQ* q, const TK* k, const TV* v, const TBIAS* bias, const TMASK* mask, const int* lengths,
-                    TY* y, float* lse, float scale, float dropout, unsigned long long seed, unsigned long long offset,
-                    float alpha, float beta, UserArguments user, long long n) {
+                    TY* y, float* lse, float* sums, float2* ends, float scale, float dropout, unsigned long long seed,
+                    unsigned long long offset, float alpha, float beta, UserArguments user, long long n) {
   Memory& memory = block_memory<Memory>();
   const AttentionRows rows = AttentionRows::of_block<BLOCK_M>(static_cast<Index>(blockIdx.x));
   const int keys = keys_of(lengths, rows.image);
   const BlockSight sight = BlockSight::of<BLOCK_M>(rows, keys);
+  const KeyPart part = KeyPart::of<BLOCK_N>(sight);
   const BlockPosition at;
   const float factor = scale_of(scale) * LOG2_E;
   const WeightDropout drops = {dropout, seed, offset};
@@ -48,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     maxima[i] = -infinity();
     totals[i] = 0.0f;
   }
-  for (int key = sight.some_first; key < sight.some_end; key += BLOCK_N) {
+  for (int key = part.first; key < part.end; key += BLOCK_N) {
     __syncthreads();
     memory.k.load<K_RUN>(k, K_STRIDE_E, keys - key,
                          [&](int row) { return offset_in_k(rows.image, rows.key_head, key + row); });
@@ -89,6 +91,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     totals[i] = over_lanes(totals[i], [](float a, float b) { return a + b; });
+    if constexpr (PARTS > 1) {
+      const AttentionLine query = rows.line(at.row + i);
+      if (at.lane == 0 && rows.has(at.row + i)) PartialRows{sums, ends}.leave(query, maxima[i], totals[i]);
+      continue;
+    }
     const QueryEnd end(maxima[i], totals[i]);
     result.scale(i, end.share, !end.sees);
     if (WITH_LSE && at.lane == 0 && rows.has(at.row + i)) lse[offset_in_lse(rows.line(at.row + i))] = end.lse;
@@ -96,6 +103,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const OutputArguments output = {alpha, beta, user};
   result.for_each(at, [&](int i, int column, const float(&values)[4]) {
     if (!rows.has(at.row + i)) return;
+    if constexpr (PARTS > 1) {
+      float* const sum = PartialRows{sums, ends}.sums_of(rows.line(at.row + i)) + column;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        if (column + j < WIDTH) sum[j] = values[j];
+      }
+      return;
+    }
     const Index offset = offset_in_y(rows.line(at.row + i)) + column * Index(Y_STRIDE_E);
     if (column + 4 <= WIDTH) {
       store_along<Y_RUN, Y_STRIDE_E>(y, offset, values, output);
@@ -106,4 +121,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       }
     }
   });
+}
+
+extern "C" __global__ void __launch_bounds__(JOIN_THREADS)
+    attention_block_join(const TQ* q, const TK* k, const TV* v, const TBIAS* bias, const TMASK* mask,
+                         const int* lengths, TY* y, float* lse, float* sums, float2* ends, float scale, float dropout,
+                         unsigned long long seed, unsigned long long offset, float alpha, float beta,
+                         UserArguments user, long long n) {
+  const long long element = global_thread<JOIN_THREADS, long long>();
+  const long long images = DYNAMIC_N ? n : N;
+  if (element >= images * HEADS * static_cast<int>(QUERIES) * WIDTH) return;
+  join_parts({sums, ends}, element, y, lse, {alpha, beta, user});
 }

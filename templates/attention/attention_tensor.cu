@@ -1,6 +1,7 @@
 // Attention in one pass over the keys, on tensor cores: keys and values come to shared memory asynchronously, those of
 // the next products meanwhile; queries are in registers (KEEP) or in shared memory. Weights are rounded to the type of
 // v. q and k are of one type, f16 or bf16, and v is. Parameters: attention_tensor.cpp.
+#include "lib/attention_parts.cuh"
 #include "lib/attention_tensor.cuh"
 #include "lib/block_memory.cuh"
 #include "lib/store.cuh"
@@ -85,12 +86,13 @@ __device__ __forceinline__ void drop_weights(const AttentionRows& rows, const Wa
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     attention_tensor(const TQ* q, const TK* k, const TV* v, const TBIAS* bias, const TMASK* mask, const int* lengths,
-                     TY* y, float* lse, float scale, float dropout, unsigned long long seed, unsigned long long offset,
-                     float alpha, float beta, UserArguments user, long long n) {
+                     TY* y, float* lse, float* sums, float2* ends, float scale, float dropout, unsigned long long seed,
+                     unsigned long long offset, float alpha, float beta, UserArguments user, long long n) {
   Memory& memory = block_memory<Memory>();
   const AttentionRows rows = AttentionRows::of_block<BLOCK_M>(static_cast<Index>(blockIdx.x));
   const int keys = keys_of(lengths, rows.image);
   const BlockSight sight = BlockSight::of<BLOCK_M>(rows, keys);
+  const KeyPart part = KeyPart::of<BLOCK_N>(sight);
   const WarpPosition at;
   const float factor = scale_of(scale) * LOG2_E;
   const WeightDropout drops = {dropout, seed, offset};
@@ -116,12 +118,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   } else {
     memory.q.start_copies<DEPTH, Q_RUN>(q, rows.left(), [&](int row) { return offset_in_q(rows.line(row)); });
   }
-  copy_keys(sight.some_first);
+  copy_keys(part.first);
 
   FragmentSums<WIDTH_STEPS> result;
   RunningRow running[LANE_ROWS];
 #pragma unroll 1
-  for (int key = sight.some_first; key < sight.some_end; key += BLOCK_N) {
+  for (int key = part.first; key < part.end; key += BLOCK_N) {
     wait();
     copy_values(key);
     Scores scores;
@@ -131,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       multiply_rows<TQ, DEPTH_STEPS>(SharedRows(memory.q, at), memory.k, at, scores);
     }
     wait();
-    if (key + BLOCK_N < sight.some_end) copy_keys(key + BLOCK_N);
+    if (key + BLOCK_N < part.end) copy_keys(key + BLOCK_N);
     finish_scores(rows, at, key, keys, sight.all_see(key, BLOCK_N), bias, mask, factor, scores);
 #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i) take_powers(i, scores, running[i], result);
@@ -146,6 +148,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float total = over_four(running[i].total, [](float a, float b) { return a + b; });
     if (!rows.has(at.row(i))) continue;
     const AttentionLine query = rows.line(at.row(i));
+    if constexpr (PARTS > 1) {
+      const PartialRows parts = {sums, ends};
+      if (at.lane % 4 == 0) parts.leave(query, running[i].maximum, total);
+#pragma unroll
+      for (int n = 0; n < 2 * WIDTH_STEPS; ++n) {
+        const int element = at.column(n);  // and the next one: WIDTH is even
+        if (element < WIDTH) {
+          *reinterpret_cast<float2*>(parts.sums_of(query) + element) =
+              make_float2(result.at(i, n, 0), result.at(i, n, 1));
+        }
+      }
+      continue;
+    }
     const QueryEnd end(running[i].maximum, total);
     if (WITH_LSE && at.lane % 4 == 0) lse[offset_in_lse(query)] = end.lse;
 #pragma unroll
@@ -157,4 +172,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       }
     }
   }
+}
+
+extern "C" __global__ void __launch_bounds__(JOIN_THREADS)
+    attention_tensor_join(const TQ* q, const TK* k, const TV* v, const TBIAS* bias, const TMASK* mask,
+                          const int* lengths, TY* y, float* lse, float* sums, float2* ends, float scale, float dropout,
+                          unsigned long long seed, unsigned long long offset, float alpha, float beta,
+                          UserArguments user, long long n) {
+  const long long element = global_thread<JOIN_THREADS, long long>();
+  const long long images = DYNAMIC_N ? n : N;
+  if (element >= images * HEADS * static_cast<int>(QUERIES) * WIDTH) return;
+  join_parts({sums, ends}, element, y, lse, {alpha, beta, user});
 }

@@ -15,7 +15,7 @@ int64_t float_tile_bytes(int64_t rows, int64_t columns) {
 }
 
 int64_t row_sums(const AttentionBlockShape& shape, int64_t columns) {
-  const int64_t lanes = shape.block_n / 4;
+  const int64_t lanes = static_cast<double>(shape.block_n) / 4;
   return 4 * ceil_div(ceil_div(columns, 4), lanes) * 4;
 }
 
@@ -36,7 +36,7 @@ bool attention_block_has_work(const AttentionBlockShape& shape, int64_t rows, in
 
 GridWork attention_block_work(const AttentionBlockShape& shape, const AttentionLayer& layer, double blocks,
                               const AttentionProducts& products, int64_t memory_bytes) {
-  const double pairs = layer.pairs() / std::max(blocks, 1.0), lanes = shape.block_n / 4;
+  const double pairs = layer.pairs() / std::max(blocks, 1.0), lanes = static_cast<double>(shape.block_n) / 4;
   const double tiles = pairs / (shape.block_m * shape.block_n);
   const double bytes = tiles * shape.block_n * products.loaded * size_of(layer.k.dtype);
   const double scores = pairs * products.of_scores / 32, weighted = pairs * products.weighted / 32;

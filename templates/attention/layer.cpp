@@ -8,6 +8,7 @@
 #include "descriptor/numbers.h"
 #include "descriptor/prelude_and_launch.h"
 #include "descriptor/rows.h"
+#include "descriptor/streaming_estimate.h"
 #include "descriptor/strided.h"
 #include "kiln/generator/operation.h"
 
@@ -92,13 +93,52 @@ Launch attention_launch(const AttentionLayer& layer, std::string entry, int thre
   return launch;
 }
 
-std::string order_of_tiles(std::string_view units, const AttentionLayer& layer, int64_t rows, int64_t columns) {
+std::string order_of_tiles(std::string_view units, const AttentionLayer& layer, int64_t rows, const KeyParts& parts) {
   const std::string first = layer.left < 0 ? "" : fmt::format(", for {} queries", rows);
-  return fmt::format("on {}, {} keys at a time{}", units, columns, first);
+  const std::string shared = parts.parts == 1 ? "" : fmt::format(" in {} parts", parts.parts);
+  return fmt::format("on {}, {} keys at a time{}{}", units, parts.columns, shared, first);
 }
 
 Count attention_blocks(const AttentionLayer& layer, int64_t lines, int64_t per_block) {
   return blocks_for(ceil_div(lines, per_block) * layer.key_heads(), layer.images(), layer.dynamic_batch, 1);
+}
+
+Program parts_program(const AttentionLayer& layer, Prelude& prelude, const Emitter& emit, const Launch& launch,
+                      const KeyParts& parts, int64_t per_block) {
+  constexpr int join_threads = 128;
+  prelude.constant("PARTS", parts.parts).constant("JOIN_THREADS", join_threads);
+  const int64_t ends = parts.parts == 1 ? 0 : layer.images() * layer.heads() * layer.queries() * parts.parts;
+  const int64_t sums_bytes = aligned_bytes(ends * layer.width() * 4);
+  const auto with_workspace = [&](Launch made) {
+    const auto place = made.arguments.begin() + static_cast<std::ptrdiff_t>(layer.operands.size());
+    made.arguments.insert(place, {WorkspaceArgument{0, sums_bytes}, WorkspaceArgument{sums_bytes, ends * 8}});
+    return made;
+  };
+  Launch main = with_workspace(launch);
+  main.grid = {attention_blocks(layer, layer.rows(), per_block), Count{parts.parts}, Count{1}};
+  Program program{{emit.source(prelude)}, {}};
+  program.steps.emplace_back(main);
+  if (parts.parts > 1) {
+    Launch join = with_workspace(attention_launch(layer, launch.entry + "_join", join_threads));
+    join.grid[0] =
+        blocks_for(layer.heads() * layer.queries() * layer.width(), layer.images(), layer.dynamic_batch, join_threads);
+    program.steps.emplace_back(join);
+  }
+  return program;
+}
+
+bool parts_have_work(const AttentionLayer& layer, const KeyParts& parts, int64_t per_block) {
+  constexpr int64_t enough_blocks = 512;  // for any device
+  if (parts.parts == 1) return true;
+  const int64_t blocks = ceil_div(layer.rows(), per_block) * layer.key_heads() * layer.images();
+  return 2 * parts.parts * parts.columns <= layer.keys() && blocks * parts.parts <= 4 * enough_blocks &&
+         blocks < enough_blocks;
+}
+
+double join_seconds(const AttentionLayer& layer, const KeyParts& parts, const DeviceFigures& device) {
+  if (parts.parts == 1) return 0;
+  const double bytes = layer.lines() * static_cast<double>(parts.parts * (layer.width() + 2)) * 8;
+  return launch_seconds(1, device) + bytes / device.dram_bytes_per_second;
 }
 
 Program gradient_program(const AttentionLayer& layer, Source source, const std::string& entry, int threads,

@@ -42,16 +42,30 @@ struct AttentionLayer : Attention {
 /// Constants of lib/attention.cuh, and those of results.
 Prelude attention_prelude(const AttentionLayer& layer);
 
-/// One launch of `entry` with blocks of `threads`: all operands, scale, dropout with its seed and
-/// offset, alpha, beta, user code and n. The grid is the caller's to set.
+/// One launch of `entry` with blocks of `threads`: all operands, scale, dropout with its seed and offset, alpha, beta,
+/// user code and n. The grid is the caller's to set.
 Launch attention_launch(const AttentionLayer& layer, std::string entry, int threads);
 
-/// Words for the order in which a kernel adds that takes `columns` keys at a time, on such `units`. Where queries see
-/// keys from their own place on, its rows say where it begins.
-std::string order_of_tiles(std::string_view units, const AttentionLayer& layer, int64_t rows, int64_t columns);
+/// How keys are shared by blocks: attention_parts.cuh. A part has whole tiles of `columns` keys.
+struct KeyParts {
+  int64_t parts, columns;
+};
+
+/// Words for the order in which a kernel on such `units` adds. Where queries see keys from their own place on, its rows
+/// say where it begins.
+std::string order_of_tiles(std::string_view units, const AttentionLayer& layer, int64_t rows, const KeyParts& parts);
 
 /// Blocks of `per_block` lines, of so many in each image and key head.
 Count attention_blocks(const AttentionLayer& layer, int64_t lines, int64_t per_block);
+
+/// Program of a kernel `entry` for rows of queries, with blocks of `per_block` of them for each part of the keys, and
+/// of `entry`_join if there are several.
+Program parts_program(const AttentionLayer& layer, Prelude& prelude, const Emitter& emit, const Launch& launch,
+                      const KeyParts& parts, int64_t per_block);
+/// Whether there are so many parts, and each has work: many queries need none.
+bool parts_have_work(const AttentionLayer& layer, const KeyParts& parts, int64_t per_block);
+/// Seconds of the kernel that joins them.
+double join_seconds(const AttentionLayer& layer, const KeyParts& parts, const DeviceFigures& device);
 
 /// Program of gradients: a kernel `entry` for rows of queries, and `entry`_keys for rows of keys where their gradients
 /// are asked for, with blocks of `per_block` rows each. The first one leaves the second one the sum of dy y of each

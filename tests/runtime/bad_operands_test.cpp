@@ -86,6 +86,8 @@ class BadOperands : public BadArguments {
   const HostMemory host_{};
   static constexpr int64_t room_ = 16;  // bytes
   std::string beyond_its_memory(const std::string& name, const Tensor& good) const;
+  using AddRow = std::function<void(const std::string& what, const Tensor& bad, const std::string& message)>;
+  static void add_extents(const Call& call, size_t i, const AddRow& row);
   std::vector<Bad> rows(Context& context, const Call& call) const;
 };
 
@@ -491,6 +493,32 @@ std::string BadOperands::beyond_its_memory(const std::string& name, const Tensor
       room_, bytes, static_cast<const void*>(base_));
 }
 
+// The call's tensor i with extents that the others contradict.
+void BadOperands::add_extents(const Call& call, size_t i, const AddRow& row) {
+  const Tensor& good = call.tensors[i].tensor;
+  const std::vector<int64_t> extents = extents_of(good);
+  const bool fits_any = call.tensors.size() == 1;  // nothing that other extents could contradict
+  const bool is_reduced = call.reduces && i == 0;
+  for (size_t d = 0; d < extents.size() && !fits_any; ++d) {
+    if (is_reduced && d != 1) continue;
+    std::vector<int64_t> one_more = extents, more = extents, none = extents;
+    one_more[d] += 1;
+    more[d] = 2 * more[d] + 1;
+    none[d] = 0;
+    if (!(call.any_channels && i == 0 && d == 1)) {
+      row(fmt::format("one more along dimension {}", d), like(good, good.data(), one_more), "");
+      row(fmt::format("more along dimension {}", d), like(good, good.data(), more), "");
+    }
+    row(fmt::format("nothing along dimension {}", d), like(good, good.data(), none), "");
+  }
+  if (!fits_any && !is_reduced) {
+    if (extents.size() > 1) row("a dimension less", like(good, good.data(), {extents.begin(), extents.end() - 1}), "");
+    std::vector<int64_t> one_more = extents;
+    one_more.push_back(1);
+    row("a dimension more", like(good, good.data(), one_more), "");
+  }
+}
+
 // The call with each of its tensors spoilt in each way.
 std::vector<Bad> BadOperands::rows(Context& context, const Call& call) const {
   std::vector<Bad> rows;
@@ -522,27 +550,7 @@ std::vector<Bad> BadOperands::rows(Context& context, const Call& call) const {
     if (!call.any_dtype && !is_product && !call.operation.starts_with("tensor_")) {  // these take any, too
       row("integers", Tensor(good.data(), i8, extents, contiguous), name + " is i8");
     }
-    const bool fits_any = call.tensors.size() == 1;  // nothing that other extents could contradict
-    const bool is_reduced = call.reduces && i == 0;
-    for (size_t d = 0; d < extents.size() && !fits_any; ++d) {
-      if (is_reduced && d != 1) continue;
-      std::vector<int64_t> one_more = extents, more = extents, none = extents;
-      one_more[d] += 1;
-      more[d] = 2 * more[d] + 1;
-      none[d] = 0;
-      if (!(call.any_channels && i == 0 && d == 1)) {
-        row(fmt::format("one more along dimension {}", d), like(good, good.data(), one_more), "");
-        row(fmt::format("more along dimension {}", d), like(good, good.data(), more), "");
-      }
-      row(fmt::format("nothing along dimension {}", d), like(good, good.data(), none), "");
-    }
-    if (!fits_any && !is_reduced) {
-      if (extents.size() > 1)
-        row("a dimension less", like(good, good.data(), {extents.begin(), extents.end() - 1}), "");
-      std::vector<int64_t> one_more = extents;
-      one_more.push_back(1);
-      row("a dimension more", like(good, good.data(), one_more), "");
-    }
+    add_extents(call, i, row);
     if (i + call.outputs < call.tensors.size()) continue;
     row("elements that share memory",
         Tensor(good.data(), good.dtype(), extents, std::vector<int64_t>(extents.size(), 0)),

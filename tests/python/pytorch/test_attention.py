@@ -291,6 +291,7 @@ WRONG = [
 NOT_SERVED = [
     ("torch.float64", (Q.double(), KEYS.double(), KEYS.double()), {}),
     ("a scale of 0.0", (Q, KEYS, KEYS), {"scale": 0.0}),
+    ("queries of 257 elements", (Q[..., :1].repeat(1, 1, 1, 257), KEYS[..., :1].repeat(1, 1, 1, 257), KEYS), {}),
     ("a scale of 1e-45", (Q, KEYS, KEYS), {"scale": 1e-45}),
     ("without elements", (Q[..., :0], KEYS[..., :0], KEYS), {}),
     ("4 heads of the key and 2 of the value", (Q, KEYS, KEYS[:, :2]), {"enable_gqa": True}),
