@@ -67,10 +67,11 @@ class _OnKiln:
         methods = _Forward(self), self.reduce_ex, self.replicate_for_data_parallel, self.prepare_scriptable
         attributes.update(zip(self.names, methods, strict=True))
 
-    def plain(self) -> dict[str, Any]:
-        """Attributes of the module without those of Kiln."""
+    def plain(self, attributes: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Attributes of the module, or those that it says, without those of Kiln."""
         assert self.module is not None
-        kept = {key: each for key, each in self.module.__dict__.items() if key not in (_attribute, *self.names)}
+        all_of_them = self.module.__dict__ if attributes is None else attributes
+        kept = {key: each for key, each in all_of_them.items() if key not in (_attribute, *self.names)}
         return kept if self.own is None else {**kept, "forward": self.own}
 
     def take_off(self) -> None:
@@ -112,7 +113,7 @@ class _OnKiln:
         module: Any = self.module
         made, arguments, *rest = type(module).__reduce_ex__(module, protocol)
         if rest and isinstance(rest[0], dict):
-            rest[0] = self.plain()
+            rest[0] = self.plain(rest[0])  # what a __getstate__ left out stays so
         return (_remade, (made, arguments, list(self.parts.items()), self.own), *rest)
 
     def replicate_for_data_parallel(self) -> Any:

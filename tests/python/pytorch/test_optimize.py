@@ -4,6 +4,7 @@ import copy
 import inspect
 import io
 import pickle
+import threading
 import warnings
 
 import pytest
@@ -87,6 +88,36 @@ def test_copies_are_optimized_too(copied):
     plain, _ = network("depthwise", seed=1)
     other.load_state_dict(plain.state_dict())
     close(other(x), plain.eval()(x))
+
+
+class Locked(nn.Module):
+    """Says by itself what of it is stored."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.lock = nn.Linear(3, 3), threading.Lock()
+
+    def forward(self, x):
+        with self.lock:
+            return F.relu(self.linear(x))
+
+    def __getstate__(self):
+        return {key: each for key, each in vars(self).items() if key != "lock"}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.lock = threading.Lock()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net)), stored])
+@pytest.mark.parametrize("made", [Locked, lambda: nn.Sequential(Locked()), lambda: nn.LSTM(3, 3)])
+def test_modules_that_say_what_is_stored_are_copied(copied, made):
+    net, x = made().eval(), torch.randn(2, 3)
+    kiln.torch.optimize(net, strict=True)
+    with torch.no_grad():
+        expected, y = net(x), copied(net)(x)
+    for one, other in zip(*(each if isinstance(each, tuple) else (each,) for each in (y, expected))):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("first", ["optimized", "parametrized"])
