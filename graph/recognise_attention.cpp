@@ -125,9 +125,8 @@ class AttentionMatcher {
       if (kt[d] != q[d] || v[d] != q[d]) return false;
     }
     // Calls that run once stay apart from those of each run.
-    bool is_fixed = edges_.is_fixed(found_.result);
-    return !is_fixed && std::all_of(found_.indices.begin(), found_.indices.end(),
-                                    [&](size_t index) { return !edges_.is_fixed(find_result(index)); });
+    return std::none_of(found_.indices.begin(), found_.indices.end(),
+                        [&](size_t index) { return edges_.is_fixed(find_result(index)); });
   }
 
   const Graph& graph_;

@@ -62,11 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     products[i] = 0.0f;
     logs[i] = -infinity();
     if (rows.has(at.row + i)) {
-      const TDY* const gradients = dy + offset_in_dy(query);
-      const TY* const results = y + offset_in_y(query);
-      for (int e = at.lane; e < WIDTH; e += LANES) {
-        products[i] += to_float(gradients[e * Index(DY_STRIDE_E)]) * to_float(results[e * Index(Y_STRIDE_E)]);
-      }
+      products[i] = row_product(dy, y, query, at.lane, LANES);
       logs[i] = lse[offset_in_lse(query)];
     }
     products[i] = over_lanes(products[i], [](float a, float b) { return a + b; });

@@ -93,11 +93,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     products[i] = 0.0f;
     logs[i] = -infinity();
     if (rows.has(at.row(i))) {
-      const TDY* const of_y = dy + offset_in_dy(query);
-      const TY* const results = y + offset_in_y(query);
-      for (int e = at.lane % 4; e < WIDTH; e += 4) {
-        products[i] += to_float(of_y[e * Index(DY_STRIDE_E)]) * to_float(results[e * Index(Y_STRIDE_E)]);
-      }
+      products[i] = row_product(dy, y, query, at.lane % 4, 4);
       logs[i] = lse[offset_in_lse(query)];
     }
     products[i] = over_four(products[i], [](float a, float b) { return a + b; });

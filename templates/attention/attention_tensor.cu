@@ -179,8 +179,5 @@ extern "C" __global__ void __launch_bounds__(JOIN_THREADS)
                           const int* lengths, TY* y, float* lse, float* sums, float2* ends, float scale, float dropout,
                           unsigned long long seed, unsigned long long offset, float alpha, float beta,
                           UserArguments user, long long n) {
-  const long long element = global_thread<JOIN_THREADS, long long>();
-  const long long images = DYNAMIC_N ? n : N;
-  if (element >= images * HEADS * static_cast<int>(QUERIES) * WIDTH) return;
-  join_parts({sums, ends}, element, y, lse, {alpha, beta, user});
+  join_parts({sums, ends}, y, lse, {alpha, beta, user}, n);
 }

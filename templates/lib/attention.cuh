@@ -26,6 +26,11 @@ __device__ __forceinline__ AttentionLine line_of(Index line, int heads, Extent c
   return AttentionLine(line, head, number);
 }
 
+// Number of a query, through all images and heads.
+__device__ __forceinline__ long long number_of(const AttentionLine& query) {
+  return (static_cast<long long>(query.image) * HEADS + query.head) * static_cast<int>(QUERIES) + query.number;
+}
+
 // Factor of the products of queries and keys.
 __device__ __forceinline__ float scale_of(float scale) {
   return scale == 0.0f ? 1.0f / sqrtf(static_cast<float>(DEPTH)) : scale;
@@ -95,9 +100,7 @@ struct WeightDropout {
   __device__ __forceinline__ float factor(const AttentionLine& query, int key) const {
     if constexpr (!WITH_DROPOUT) return 1.0f;
     using Number = unsigned long long;
-    const Number queries = static_cast<Number>(static_cast<int>(QUERIES));
-    const Number line = (static_cast<Number>(query.image) * HEADS + query.head) * queries + query.number;
-    const Number element = line * static_cast<Number>(static_cast<int>(KEYS)) + key;
+    const Number element = static_cast<Number>(number_of(query)) * static_cast<Number>(static_cast<int>(KEYS)) + key;
     return dropped_out(1.0f, dropout_words(element, seed, offset).at(static_cast<int>(element % 4)), p);
   }
 };

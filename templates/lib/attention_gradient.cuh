@@ -18,17 +18,13 @@ __device__ __forceinline__ Index offset_in_dbias(const AttentionLine& query, int
          query.number * Index(DBIAS_STRIDE_M) + key * Index(DBIAS_STRIDE_L);
 }
 
-// Number of a query, through all images and heads.
-__device__ __forceinline__ long long number_of(const AttentionLine& query) {
-  return (static_cast<long long>(query.image) * HEADS + query.head) * static_cast<long long>(QUERIES) + query.number;
-}
-
-// The sum of dy y over the elements of a query's result.
-__device__ __forceinline__ float row_product(const TDY* dy, const TY* y, const AttentionLine& query) {
+// The sum of dy y over the elements of a query's result, or over every `step`-th from `first` on.
+__device__ __forceinline__ float row_product(const TDY* dy, const TY* y, const AttentionLine& query, int first = 0,
+                                             int step = 1) {
   const TDY* const gradients = dy + offset_in_dy(query);
   const TY* const results = y + offset_in_y(query);
   float sum = 0.0f;
-  for (int i = 0; i < WIDTH; ++i)
+  for (int i = first; i < WIDTH; i += step)
     sum += to_float(gradients[i * Index(DY_STRIDE_E)]) * to_float(results[i * Index(Y_STRIDE_E)]);
   return sum;
 }

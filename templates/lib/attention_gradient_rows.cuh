@@ -6,8 +6,7 @@
 __device__ __forceinline__ AttentionPair pair_at(const AttentionLine& query, int key, bool sees, float product,
                                                  float factor, const TBIAS* bias, float lse, const WeightDropout& drops,
                                                  float dp, float row) {
-  float score = product * factor;
-  if (WITH_BIAS && sees) score += bias_at(bias, query, key) * LOG2_E;
+  const float score = biased_product(product, factor, bias, query, key, sees);
   const bool is_seen = sees && lse != -infinity();
   const float p = is_seen ? power_of_2(score - lse * LOG2_E) : 0.0f, counts = drops.factor(query, key);
   return {p * counts, is_seen ? p * (dp * counts - row) : 0.0f};

@@ -24,8 +24,7 @@ struct PartialRows {
   float2* ends;  // maximum and total
 
   __device__ __forceinline__ static long long place(const AttentionLine& query, int part) {
-    const long long queries = static_cast<int>(QUERIES);
-    return ((static_cast<long long>(query.image) * HEADS + query.head) * queries + query.number) * PARTS + part;
+    return number_of(query) * PARTS + part;
   }
   __device__ __forceinline__ float* sums_of(const AttentionLine& query) const {
     return sums + place(query, static_cast<int>(blockIdx.y)) * WIDTH;
@@ -35,9 +34,12 @@ struct PartialRows {
   }
 };
 
-// Joins the parts of element number `element` of all results.
-__device__ __forceinline__ void join_parts(const PartialRows& parts, long long element, TY* y, float* lse,
-                                           const OutputArguments& output) {
+// Joins the parts of this thread's element of all results. `n`: images, where that is open.
+__device__ __forceinline__ void join_parts(const PartialRows& parts, TY* y, float* lse, const OutputArguments& output,
+                                           long long n) {
+  const long long element = global_thread<JOIN_THREADS, long long>();
+  const long long images = DYNAMIC_N ? n : N;
+  if (element >= images * HEADS * static_cast<int>(QUERIES) * WIDTH) return;
   const int column = static_cast<int>(element % WIDTH);
   const AttentionLine query = line_of(static_cast<Index>(element / WIDTH), HEADS, QUERIES);
   const long long place = PartialRows::place(query, 0);

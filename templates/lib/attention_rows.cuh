@@ -56,15 +56,22 @@ __device__ __forceinline__ float power_of_2(float value) {
   return result;
 }
 
-// Score in base 2 of a product of a query and a key, -inf where the query does not see the key. `factor`: of all
-// products. The query may be none (rows beyond the last), of which nothing is read.
+// Score in base 2 of a product of a query and a key that it sees; of others the bias is not read. `factor`: of all
+// products.
+__device__ __forceinline__ float biased_product(float product, float factor, const TBIAS* bias,
+                                                const AttentionLine& query, int key, bool sees) {
+  float score = product * factor;
+  if (WITH_BIAS && sees) score += bias_at(bias, query, key) * LOG2_E;
+  return score;
+}
+
+// The same, -inf where the query does not see the key. The query may be none (rows beyond the last), of which nothing
+// is read.
 __device__ __forceinline__ float score_in_base_2(float product, float factor, const AttentionLine& query, bool is_there,
                                                  const Sight& sight, int key, const TBIAS* bias, const TMASK* mask) {
   const bool reads = WITH_BIAS || WITH_MASK;
   const bool sees = sight.holds(key) && (!reads || (is_there && unmasked(mask, query, key)));
-  float score = product * factor;
-  if (WITH_BIAS && sees) score += bias_at(bias, query, key) * LOG2_E;
-  return sees ? score : -infinity();
+  return sees ? biased_product(product, factor, bias, query, key, sees) : -infinity();
 }
 
 // How a query ends, of the maximum and the sum of its scores' powers, which is 0 where it sees no key, else at least 1:
