@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "effort.h"
+#include "kiln/base/error.h"
 #include "kiln/generator/operations/attention.h"
 #include "kiln/graph/optimise.h"
 #include "rewrite.h"
