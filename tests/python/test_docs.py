@@ -1,4 +1,4 @@
-"""The snippets of docs/python.md run, one after the other."""
+"""The snippets of the pages run, one after the other; those that take PyTorch in pytorch/test_page.py."""
 
 import pathlib
 import re
@@ -21,6 +21,15 @@ def test_the_snippets_of_the_page_run(tmp_path, monkeypatch):
         exec(compile(snippet, str(PAGE), "exec"), names)
     assert names["p"].shape == (1, 2048)
     assert isinstance(names["result"], kiln.TuneResult)
+
+
+def test_the_snippets_on_layers_run():
+    page = ROOT / "docs/request-syntax.md"
+    snippets = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    snippets = [snippet for snippet in snippets if "import torch" not in snippet]
+    assert snippets
+    for snippet in snippets:
+        exec(compile(snippet, str(page), "exec"), {})
 
 
 def test_the_snippets_on_whole_models_run(tmp_path, monkeypatch):

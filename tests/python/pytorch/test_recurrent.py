@@ -1,7 +1,6 @@
 """Recurrent layers of PyTorch: as calls of Kiln, and as modules and functions of kiln.torch."""
 
 import copy
-import pathlib
 import re
 import warnings
 
@@ -15,14 +14,6 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence  # noqa: E402
 import kiln  # noqa: E402
 import kiln.torch as kt  # noqa: E402
 import kiln.torch.functional as K  # noqa: E402
-
-PAGE = pathlib.Path(__file__).parents[3] / "docs/request-syntax.md"
-
-
-def test_the_snippet_of_the_page_runs():
-    snippets = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(snippets) == 1 and "recurrent_forward" in snippets[0]
-    exec(compile(snippets[0], str(PAGE), "exec"), {})
 
 
 @pytest.mark.parametrize(
