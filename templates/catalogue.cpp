@@ -154,9 +154,13 @@
   algorithm(attention_simple) \
   algorithm(attention_block) \
   algorithm(attention_tensor) \
+  algorithm(attention_wide_block) \
+  algorithm(attention_wide_tensor) \
   algorithm(attention_backward_simple) \
   algorithm(attention_backward_block) \
   algorithm(attention_backward_tensor) \
+  algorithm(attention_backward_wide_block) \
+  algorithm(attention_backward_wide_tensor) \
   algorithm(norm_forward_simple) \
   algorithm(norm_forward_blocks) \
   algorithm(norm_forward_channels) \

@@ -48,11 +48,12 @@ class AttentionBackwardEvaluator final : public Oracle::Evaluator {
     const double lse = lse_({image, head, number});
     if (lse == -std::numeric_limits<double>::infinity()) return {};
     const Bounded score = scores_.score(query, key);
-    const double value = std::exp(score.value - lse), distance = value == 0 ? 0 : std::fabs(score.value - lse);
+    const double power = std::exp(score.value - lse), value = std::min(power, 1.0);
+    const double distance = value == 0 ? 0 : std::fabs(score.value - lse);
     const double steps = exp_error + exp_argument_error * distance + 3 * (std::fabs(score.value) + std::fabs(lse));
     Bounded p{value, 0};
     const bool is_large = std::isfinite(lse) && std::fabs(lse) > largest_score;
-    if (std::isinf(score.error) || value > float_max || is_large) {
+    if (std::isinf(score.error) || power > float_max || is_large) {
       p.error = Bounded::unknown;
     } else if (std::isfinite(value)) {
       p.error = value * std::expm1(score.error + (std::isfinite(steps) ? unit * steps : 0)) + 0x1p-125;

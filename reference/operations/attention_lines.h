@@ -134,9 +134,12 @@ class AttentionScores {
   double scale_;
 };
 
-/// How the operands of both are filled: every fourth key is hidden.
+/// How the operands of both are filled: every fourth key is hidden, and lse mostly is above the scores.
 inline Filling filling_of_attention(const Request& request, std::string_view operand, Values values) {
   if (operand == "lengths") return lengths_to(request.at("k").extents[2], values);
+  if (operand == "lse" && values != Values::specials) {
+    return [](std::span<const int64_t>, uint64_t bits) { return 2 + 2 * uniform(bits); };
+  }
   if (operand != "mask") return {};
   return [](std::span<const int64_t>, uint64_t bits) { return static_cast<double>(bits % 4); };
 }

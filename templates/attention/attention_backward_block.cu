@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       products[i] = row_product(dy, y, query, at.lane, LANES);
       logs[i] = lse[offset_in_lse(query)];
     }
-    products[i] = over_lanes(products[i], [](float a, float b) { return a + b; });
+    products[i] = over_row(products[i], [](float a, float b) { return a + b; });
     if (WITH_KEYS && at.lane == 0 && rows.has(at.row + i)) row_products[number_of(query)] = products[i];
   }
 

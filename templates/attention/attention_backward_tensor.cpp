@@ -45,8 +45,9 @@ Estimate predict(const Shape& shape, const AttentionLayer& layer, const Target& 
   const auto depth = static_cast<double>(fragments_of(layer.depth()) * 16);
   const auto width = static_cast<double>(fragments_of(layer.width()) * 16);
   const auto of = [&](int64_t rows, double weighted, int64_t sums) {
+    const Count blocks = descriptor::attention_blocks(layer, rows, shape.block_m());
     return descriptor::attention_tensor_estimate(shape, layer,
-                                                 descriptor::attention_blocks(layer, rows, shape.block_m()),
+                                                 static_cast<double>(blocks.fixed + blocks.per_n * layer.images()),
                                                  {.of_scores = depth + width,
                                                   .weighted = weighted,
                                                   .loaded = static_cast<double>(layer.depth() + layer.width()),

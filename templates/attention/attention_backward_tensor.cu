@@ -11,23 +11,23 @@
 constexpr int KEPT_ROWS = KEEP ? 1 : BLOCK_M;  // of the block's own rows in shared memory
 
 struct KeyStage {
-  HalfTile<TK, BLOCK_N, DEPTH_STEPS> k;
-  HalfTile<TV, BLOCK_N, WIDTH_STEPS> v;
+  HalfTile<BLOCK_N, DEPTH_STEPS> k;
+  HalfTile<BLOCK_N, WIDTH_STEPS> v;
 };
 struct QueryMemory {
   KeyStage stages[2];
-  HalfTile<TQ, KEPT_ROWS, DEPTH_STEPS> q;
-  HalfTile<TDY, KEPT_ROWS, WIDTH_STEPS> dy;
+  HalfTile<KEPT_ROWS, DEPTH_STEPS> q;
+  HalfTile<KEPT_ROWS, WIDTH_STEPS> dy;
 };
 struct QueryStage {
-  HalfTile<TQ, BLOCK_N, DEPTH_STEPS> q;
-  HalfTile<TDY, BLOCK_N, WIDTH_STEPS> dy;
+  HalfTile<BLOCK_N, DEPTH_STEPS> q;
+  HalfTile<BLOCK_N, WIDTH_STEPS> dy;
   float lse[BLOCK_N], row_products[BLOCK_N];
 };
 struct KeyMemory {
   QueryStage stages[2];
-  HalfTile<TK, KEPT_ROWS, DEPTH_STEPS> k;
-  HalfTile<TV, KEPT_ROWS, WIDTH_STEPS> v;
+  HalfTile<KEPT_ROWS, DEPTH_STEPS> k;
+  HalfTile<KEPT_ROWS, WIDTH_STEPS> v;
 };
 static_assert(sizeof(KeyMemory) == MEMORY_BYTES && sizeof(QueryMemory) <= MEMORY_BYTES, "the launch gives it");
 
@@ -82,13 +82,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     gradients.load<smaller<int>(DY_RUN, 2)>(
         at, DY_STRIDE_E, [&](int row) { return rows.has(row) ? dy + offset_in_dy(rows.line(row)) : nullptr; });
   } else {
-    memory.q.start_copies<DEPTH, Q_RUN>(q, rows.left(), [&](int row) { return offset_in_q(rows.line(row)); });
-    memory.dy.start_copies<WIDTH, DY_RUN>(dy, rows.left(), [&](int row) { return offset_in_dy(rows.line(row)); });
+    memory.q.start_copies<Q_RUN>(q, DEPTH, rows.left(), [&](int row) { return offset_in_q(rows.line(row)); });
+    memory.dy.start_copies<DY_RUN>(dy, WIDTH, rows.left(), [&](int row) { return offset_in_dy(rows.line(row)); });
   }
 
-  float products[LANE_ROWS], logs[LANE_ROWS];  // of each row: the sum of dy y, and lse
+  float products[THREAD_ROWS], logs[THREAD_ROWS];  // of each row: the sum of dy y, and lse
 #pragma unroll
-  for (int i = 0; i < LANE_ROWS; ++i) {
+  for (int i = 0; i < THREAD_ROWS; ++i) {
     const AttentionLine query = rows.line(at.row(i));
     products[i] = 0.0f;
     logs[i] = -infinity();
@@ -96,16 +96,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       products[i] = row_product(dy, y, query, at.lane % 4, 4);
       logs[i] = lse[offset_in_lse(query)];
     }
-    products[i] = over_four(products[i], [](float a, float b) { return a + b; });
+    products[i] = over_row(products[i], [](float a, float b) { return a + b; });
     if (WITH_KEYS && at.lane % 4 == 0 && rows.has(at.row(i))) row_products[number_of(query)] = products[i];
   }
 
   FragmentSums<DEPTH_STEPS> result;
   const auto copy = [&](int stage, int key) {
-    memory.stages[stage].k.start_copies<DEPTH, K_RUN>(
-        k, keys - key, [&](int row) { return offset_in_k(rows.image, rows.key_head, key + row); });
-    memory.stages[stage].v.start_copies<WIDTH, V_RUN>(
-        v, keys - key, [&](int row) { return offset_in_v(rows.image, rows.key_head, key + row); });
+    memory.stages[stage].k.start_copies<K_RUN>(
+        k, DEPTH, keys - key, [&](int row) { return offset_in_k(rows.image, rows.key_head, key + row); });
+    memory.stages[stage].v.start_copies<V_RUN>(
+        v, WIDTH, keys - key, [&](int row) { return offset_in_v(rows.image, rows.key_head, key + row); });
   };
   const auto add = [&](int stage, int key) {
     const KeyStage& others = memory.stages[stage];
@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       multiply_rows<TDY, WIDTH_STEPS>(SharedRows(memory.dy, at), others.v, at, of_weights);
     }
 #pragma unroll
-    for (int i = 0; i < LANE_ROWS; ++i) {
+    for (int i = 0; i < THREAD_ROWS; ++i) {
       const AttentionLine query = rows.line(at.row(i));
       const Sight own(query.number, keys);
 #pragma unroll
@@ -144,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
   const OutputArguments output = {alpha, beta, user};
 #pragma unroll
-  for (int i = 0; i < LANE_ROWS; ++i) {
+  for (int i = 0; i < THREAD_ROWS; ++i) {
     if (!rows.has(at.row(i))) continue;
     const Index first = offset_in_dq(rows.line(at.row(i)));
 #pragma unroll
@@ -183,10 +183,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       return key + row < keys ? v + offset_in_v(image, key_head, key + row) : nullptr;
     });
   } else {
-    memory.k.start_copies<DEPTH, K_RUN>(k, keys - key,
-                                        [&](int row) { return offset_in_k(image, key_head, key + row); });
-    memory.v.start_copies<WIDTH, V_RUN>(v, keys - key,
-                                        [&](int row) { return offset_in_v(image, key_head, key + row); });
+    memory.k.start_copies<K_RUN>(k, DEPTH, keys - key,
+                                 [&](int row) { return offset_in_k(image, key_head, key + row); });
+    memory.v.start_copies<V_RUN>(v, WIDTH, keys - key,
+                                 [&](int row) { return offset_in_v(image, key_head, key + row); });
   }
 
   FragmentSums<DEPTH_STEPS> of_keys;
@@ -196,8 +196,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       QueryStage& others = memory.stages[stage];
       const int count = static_cast<int>(QUERIES) - number;
       const auto line = [&](int row) { return AttentionLine(image, head, number + row); };
-      others.q.start_copies<DEPTH, Q_RUN>(q, count, [&](int row) { return offset_in_q(line(row)); });
-      others.dy.start_copies<WIDTH, DY_RUN>(dy, count, [&](int row) { return offset_in_dy(line(row)); });
+      others.q.start_copies<Q_RUN>(q, DEPTH, count, [&](int row) { return offset_in_q(line(row)); });
+      others.dy.start_copies<DY_RUN>(dy, WIDTH, count, [&](int row) { return offset_in_dy(line(row)); });
       for (int row = static_cast<int>(threadIdx.x); row < BLOCK_N; row += THREADS) {
         const bool is_there = row < count;
         start_copy<4, true>(shared_address(others.lse + row), is_there ? lse + offset_in_lse(line(row)) : lse,
@@ -224,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
           const AttentionLine query(image, head, number + column);
           const Sight own(query.number, keys);
 #pragma unroll
-          for (int i = 0; i < LANE_ROWS; ++i) {
+          for (int i = 0; i < THREAD_ROWS; ++i) {
             const int place = key + at.row(i), element = i % 2 * 2 + j;
             const bool sees = query.number < QUERIES && own.holds(place) && unmasked(mask, query, place);
             const AttentionPair pair =
@@ -242,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
 
 #pragma unroll
-  for (int i = 0; i < LANE_ROWS; ++i) {
+  for (int i = 0; i < THREAD_ROWS; ++i) {
     const AttentionLine line(image, key_head, key + at.row(i));
     if (line.number >= all_keys) continue;
     // No query sees keys behind the image's length; 0 times what is not finite would be NaN.

@@ -2,6 +2,7 @@
 // maximum and sum of each query in registers. Any dtypes and strides. Parameters: attention_block.cpp.
 #include "lib/attention_block.cuh"
 #include "lib/attention_parts.cuh"
+#include "lib/attention_weights.cuh"
 #include "lib/store.cuh"
 
 struct Memory {
@@ -11,23 +12,6 @@ struct Memory {
   WeightTile weights;
 };
 static_assert(sizeof(Memory) == MEMORY_BYTES, "the launch gives what the kernel uses");
-
-// The scores of a thread's rows as powers of 2, -inf of keys that are hidden.
-__device__ __forceinline__ void finish_scores(const AttentionRows& rows, const BlockPosition& at, int key, int keys,
-                                              bool all_see, const TBIAS* bias, const TMASK* mask, float factor,
-                                              float (&scores)[4][4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const AttentionLine query = rows.line(at.row + i);
-    const Sight sight(query.number, keys);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      scores[i][j] = all_see && !WITH_BIAS ? scores[i][j] * factor
-                                           : score_in_base_2(scores[i][j], factor, query, rows.has(at.row + i), sight,
-                                                             key + at.column(j), bias, mask);
-    }
-  }
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     attention_block(const TQ* q, const TK* k, const TV* v, const TBIAS* bias, const TMASK* mask, const int* lengths,
@@ -44,12 +28,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   memory.q.load<Q_RUN>(q, Q_STRIDE_E, rows.left(), [&](int row) { return offset_in_q(rows.line(row)); });
 
   RowSums<WIDTH> result;
-  float maxima[4], totals[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    maxima[i] = -infinity();
-    totals[i] = 0.0f;
-  }
+  RunningRow running[THREAD_ROWS];
   for (int key = part.first; key < part.end; key += BLOCK_N) {
     __syncthreads();
     memory.k.load<K_RUN>(k, K_STRIDE_E, keys - key,
@@ -57,32 +36,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     memory.v.load<V_RUN>(v, V_STRIDE_E, keys - key,
                          [&](int row) { return offset_in_v(rows.image, rows.key_head, key + row); });
     __syncthreads();
-    float scores[4][4];
+    Scores scores;
     multiply_rows(memory.q, memory.k, at, scores);
     finish_scores(rows, at, key, keys, sight.all_see(key, BLOCK_N), bias, mask, factor, scores);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      float highest = maxima[i];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) highest = fmaxf(highest, scores[i][j]);
-      highest = over_lanes(highest, [](float a, float b) { return fmaxf(a, b); });
-      const float base = finite_maximum(highest), rescale = power_of_2(maxima[i] - base);
-      maxima[i] = highest;
-      totals[i] *= rescale;
-      result.scale(i, rescale);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        scores[i][j] = power_of_2(scores[i][j] - base);
-        totals[i] += scores[i][j];
-      }
-    }
-    if constexpr (WITH_DROPOUT) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-#pragma unroll
-        for (int j = 0; j < 4; ++j) scores[i][j] *= drops.factor(rows.line(at.row + i), key + at.column(j));
-      }
-    }
+    for (int i = 0; i < THREAD_ROWS; ++i) take_powers(i, scores, running[i], result);
+    if constexpr (WITH_DROPOUT) drop_weights(rows, at, key, drops, scores);
     keep_weights(memory.weights, at, scores);
     __syncthreads();
     result.add(memory.weights, memory.v, at);
@@ -90,13 +49,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    totals[i] = over_lanes(totals[i], [](float a, float b) { return a + b; });
+    const float total = over_row(running[i].total, [](float a, float b) { return a + b; });
     if constexpr (PARTS > 1) {
       const AttentionLine query = rows.line(at.row + i);
-      if (at.lane == 0 && rows.has(at.row + i)) PartialRows{sums, ends}.leave(query, maxima[i], totals[i]);
+      if (at.lane == 0 && rows.has(at.row + i)) PartialRows{sums, ends}.leave(query, running[i].maximum, total);
       continue;
     }
-    const QueryEnd end(maxima[i], totals[i]);
+    const QueryEnd end(running[i].maximum, total);
     result.scale(i, end.share, !end.sees);
     if (WITH_LSE && at.lane == 0 && rows.has(at.row + i)) lse[offset_in_lse(rows.line(at.row + i))] = end.lse;
   }

@@ -48,11 +48,10 @@ Program program(const Shape& shape, const AttentionLayer& layer, const Target&, 
 Estimate predict(const Shape& shape, const AttentionLayer& layer, const Target& target, const DeviceFigures& device) {
   const auto depth = static_cast<double>(fragments_of(layer.depth()) * 16);
   const auto width = static_cast<double>(fragments_of(layer.width()) * 16);
-  Count blocks = descriptor::attention_blocks(layer, layer.rows(), shape.block_m());
-  blocks.fixed *= shape.parts;
-  blocks.per_n *= shape.parts;
+  const Count blocks = descriptor::attention_blocks(layer, layer.rows(), shape.block_m());
+  const auto count = static_cast<double>((blocks.fixed + blocks.per_n * layer.images()) * shape.parts);
   Estimate estimate =
-      descriptor::attention_tensor_estimate(shape, layer, blocks,
+      descriptor::attention_tensor_estimate(shape, layer, count,
                                             {.of_scores = depth,
                                              .weighted = width,
                                              .loaded = static_cast<double>(layer.depth() + layer.width()),

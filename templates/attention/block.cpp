@@ -36,7 +36,8 @@ bool attention_block_has_work(const AttentionBlockShape& shape, int64_t rows, in
 
 GridWork attention_block_work(const AttentionBlockShape& shape, const AttentionLayer& layer, double blocks,
                               const AttentionProducts& products, int64_t memory_bytes) {
-  const double pairs = layer.pairs() / std::max(blocks, 1.0), lanes = static_cast<double>(shape.block_n) / 4;
+  const double pairs = layer.pairs() * products.repeats / std::max(blocks, 1.0),
+               lanes = static_cast<double>(shape.block_n) / 4;
   const double tiles = pairs / (shape.block_m * shape.block_n);
   const double bytes = tiles * shape.block_n * products.loaded * size_of(layer.k.dtype);
   const double scores = pairs * products.of_scores / 32, weighted = pairs * products.weighted / 32;
@@ -55,8 +56,9 @@ GridWork attention_block_work(const AttentionBlockShape& shape, const AttentionL
   block.shared_wavefronts = (scores + weighted) * (4 + 4 * columns) / 64;
   block.global_sectors = bytes / 32;
   block.l2_bytes = bytes;
-  block.stall_clocks = tiles * 700;  // loads and barriers
-  block.latency_clocks = 2000 + tiles * (700 + (scores + weighted) / tiles * 32 / block.threads * 5);
+  block.stall_clocks = tiles * (350 + 350 * products.waits);  // loads and barriers
+  block.latency_clocks =
+      2000 + tiles * (350 + 350 * products.waits + (scores + weighted) / tiles * 32 / block.threads * 5);
   return work;
 }
 

@@ -27,10 +27,12 @@ void add_attention_block(Prelude& prelude, const AttentionBlockShape& shape, con
 bool attention_block_has_work(const AttentionBlockShape& shape, int64_t rows, int64_t columns);
 /// Multiply-adds of a pair of a query and a key.
 struct AttentionProducts {
-  double of_scores;   ///< Between rows.
-  double weighted;    ///< Between weights and rows.
-  double loaded;      ///< Elements of a column that a block loads.
-  int64_t registers;  ///< For sums.
+  double of_scores;    ///< Between rows.
+  double weighted;     ///< Between weights and rows.
+  double loaded;       ///< Elements of a column that a block loads.
+  int64_t registers;   ///< For sums.
+  double repeats = 1;  ///< Blocks that compute each score.
+  double waits = 1;    ///< Times that a block waits for what a tile of scores is computed from.
 };
 /// The work of `blocks` blocks.
 GridWork attention_block_work(const AttentionBlockShape& shape, const AttentionLayer& layer, double blocks,

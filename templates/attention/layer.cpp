@@ -115,7 +115,8 @@ Program parts_program(const AttentionLayer& layer, Prelude& prelude, const Emitt
     return made;
   };
   Launch main = with_workspace(launch);
-  main.grid = {attention_blocks(layer, layer.rows(), per_block), Count{parts.parts}, Count{1}};
+  main.grid[0] = attention_blocks(layer, layer.rows(), per_block);
+  main.grid[1] = Count{parts.parts};
   Program program{{emit.source(prelude)}, {}};
   program.steps.emplace_back(main);
   if (parts.parts > 1) {
@@ -142,19 +143,20 @@ double join_seconds(const AttentionLayer& layer, const KeyParts& parts, const De
 }
 
 Program gradient_program(const AttentionLayer& layer, Source source, const std::string& entry, int threads,
-                         int64_t per_block, int64_t memory_bytes) {
+                         int64_t per_block, int64_t memory_bytes, const GradientSlices& slices) {
   const int64_t queries = layer.images() * layer.heads() * layer.queries();
   const WorkspaceArgument row_products{0, layer.has_gradients_of_keys() ? queries * 4 : 0};
-  const auto launch = [&](const std::string& name, int64_t lines) {
+  const auto launch = [&](const std::string& name, int64_t lines, int64_t slice_count) {
     Launch made = attention_launch(layer, name, threads);
     made.arguments.insert(made.arguments.begin() + static_cast<std::ptrdiff_t>(layer.operands.size()), row_products);
     made.grid[0] = attention_blocks(layer, lines, per_block);
+    made.grid[2] = Count{slice_count};
     made.dynamic_shared_bytes = static_cast<unsigned>(memory_bytes);
     return made;
   };
   Program program{{std::move(source)}, {}};
-  program.steps.emplace_back(launch(entry, layer.rows()));
-  if (layer.has_gradients_of_keys()) program.steps.emplace_back(launch(entry + "_keys", layer.keys()));
+  program.steps.emplace_back(launch(entry, layer.rows(), slices.of_queries));
+  if (layer.has_gradients_of_keys()) program.steps.emplace_back(launch(entry + "_keys", layer.keys(), slices.of_keys));
   return program;
 }
 

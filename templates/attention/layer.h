@@ -67,10 +67,15 @@ bool parts_have_work(const AttentionLayer& layer, const KeyParts& parts, int64_t
 /// Seconds of the kernel that joins them.
 double join_seconds(const AttentionLayer& layer, const KeyParts& parts, const DeviceFigures& device);
 
+/// Blocks that share the elements of a gradient: of those of queries, and of keys and values.
+struct GradientSlices {
+  int64_t of_queries = 1, of_keys = 1;
+};
+
 /// Program of gradients: a kernel `entry` for rows of queries, and `entry`_keys for rows of keys where their gradients
 /// are asked for, with blocks of `per_block` rows each. The first one leaves the second one the sum of dy y of each
 /// query.
 Program gradient_program(const AttentionLayer& layer, Source source, const std::string& entry, int threads,
-                         int64_t per_block, int64_t memory_bytes);
+                         int64_t per_block, int64_t memory_bytes, const GradientSlices& slices = {});
 
 }  // namespace kiln::descriptor

@@ -60,12 +60,12 @@ bool attention_tensor_has_work(const AttentionTensorShape& shape, int64_t rows, 
   return (shape.block_m() == 16 || shape.block_m() / 2 < rows) && (shape.block_n == 32 || shape.block_n / 2 < columns);
 }
 
-Estimate attention_tensor_estimate(const AttentionTensorShape& shape, const AttentionLayer& layer, const Count& blocks,
+Estimate attention_tensor_estimate(const AttentionTensorShape& shape, const AttentionLayer& layer, double blocks,
                                    const AttentionTensorWork& cost, const Target& target, const DeviceFigures& device) {
   GridWork work;
-  work.blocks = std::max(1.0, static_cast<double>(blocks.fixed + blocks.per_n * layer.images()));
+  work.blocks = std::max(1.0, blocks);
   work.dram_bytes = layer.bytes();
-  const double pairs = layer.pairs() / work.blocks;
+  const double pairs = layer.pairs() * cost.repeats / work.blocks;
   const double tiles = pairs / static_cast<double>(shape.block_m() * shape.block_n);
   const double bytes = tiles * shape.block_n * cost.loaded * 2;
   // An instruction of tensor cores multiplies 16 x 8 x 16; one that loads matrices serves two of each 16 rows. A tile
@@ -84,8 +84,9 @@ Estimate attention_tensor_estimate(const AttentionTensorShape& shape, const Atte
   block.shared_wavefronts = loads * 4 + bytes / 128;
   block.global_sectors = bytes / 32;
   block.l2_bytes = bytes;
-  block.stall_clocks = tiles * 300;
-  block.latency_clocks = 1500 + tiles * (700 + block.instructions / std::max(tiles, 1.0) / shape.warps * 4);
+  block.stall_clocks = tiles * (150 + 150 * cost.waits);
+  block.latency_clocks =
+      1500 + tiles * (350 + 350 * cost.waits + block.instructions / std::max(tiles, 1.0) / shape.warps * 4);
   return tensor_estimate(work, target.arch, with_rate_of_l2(device, target.arch));
 }
 

@@ -47,9 +47,11 @@ struct AttentionTensorWork {
   double instructions;  ///< Instructions on lanes.
   int64_t registers;    ///< Registers of a thread.
   int64_t memory_bytes;
+  double repeats = 1;  ///< Blocks that compute each score.
+  double waits = 1;    ///< Times that a block waits for what a tile of scores is computed from.
 };
-/// Predicted time of a launch of `blocks`.
-Estimate attention_tensor_estimate(const AttentionTensorShape& shape, const AttentionLayer& layer, const Count& blocks,
+/// Predicted time of a launch of so many blocks.
+Estimate attention_tensor_estimate(const AttentionTensorShape& shape, const AttentionLayer& layer, double blocks,
                                    const AttentionTensorWork& cost, const Target& target, const DeviceFigures& device);
 
 }  // namespace kiln::descriptor

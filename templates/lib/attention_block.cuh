@@ -24,15 +24,16 @@ struct FloatTile {
   }
 
   // Takes the first `count` rows of a tensor, each from the offset that `offset_of(row)` gives, and zeros for the
-  // others. Accesses have RUN elements.
+  // others and behind so many `elements`. Accesses have RUN elements.
   template <int RUN, class T, class Step, class OffsetOf>
-  __device__ __forceinline__ void load(const T* tensor, const Step& step, int count, const OffsetOf& offset_of) {
+  __device__ __forceinline__ void load(const T* tensor, Step step, int count, const OffsetOf& offset_of,
+                                       int elements = COLUMNS) {
     for (int i = static_cast<int>(threadIdx.x); i < ROWS * VECTORS; i += THREADS) {
       const int row = i / VECTORS, column = i % VECTORS * 4;
       float values[4] = {};
 #pragma unroll
       for (int j = 0; j < 4; j += RUN) {
-        if (row < count && column + j < COLUMNS) {
+        if (row < count && column + j < elements) {
           const Vector<T, RUN> run = load_readonly<RUN>(tensor + offset_of(row) + (column + j) * Index(step));
 #pragma unroll
           for (int k = 0; k < RUN; ++k) values[j + k] = to_float(run[k]);
@@ -52,15 +53,41 @@ struct BlockPosition {
   __device__ __forceinline__ int column(int i) const { return lane + LANES * i; }
 };
 
-// The products of a thread's rows of `a` with its columns, rows of `b`.
-template <class TileA, class TileB>
-__device__ __forceinline__ void multiply_rows(const TileA& a, const TileB& b, const BlockPosition& at,
-                                              float (&products)[4][4]) {
+using Scores = float[4][4];
+
+// A thread's part of the scores, as lib/attention_weights.cuh asks for it.
+using Position = BlockPosition;
+constexpr int THREAD_ROWS = 4, THREAD_COLUMNS = 4;
+
+__device__ __forceinline__ int row_of(const BlockPosition& at, int i) {
+  return at.row + i;
+}
+__device__ __forceinline__ int column_of(const BlockPosition& at, int j) {
+  return at.column(j);
+}
+__device__ __forceinline__ float& score_at(Scores& scores, int i, int j) {
+  return scores[i][j];
+}
+// Number of this thread among those that share its rows, and how many they are.
+__device__ __forceinline__ int number_in_row(const BlockPosition& at) {
+  return at.lane;
+}
+constexpr int ROW_THREADS = LANES;
+
+// Combines a value of each of the threads that share rows.
+template <class Combine>
+__device__ __forceinline__ float over_row(float value, const Combine& combine) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) products[i][j] = 0.0f;
+  for (int distance = LANES / 2; distance > 0; distance /= 2) {
+    value = combine(value, __shfl_xor_sync(0xffffffff, value, distance));
   }
+  return value;
+}
+
+// Adds the products of a thread's rows of `a` with its columns, rows of `b`.
+template <class TileA, class TileB>
+__device__ __forceinline__ void add_products(const TileA& a, const TileB& b, const BlockPosition& at,
+                                             Scores& products) {
 #pragma unroll 2
   for (int d = 0; d < TileA::VECTORS * 4; d += 4) {
     float4 left[4], right[4];
@@ -79,6 +106,18 @@ __device__ __forceinline__ void multiply_rows(const TileA& a, const TileB& b, co
       }
     }
   }
+}
+
+// The products of them.
+template <class TileA, class TileB>
+__device__ __forceinline__ void multiply_rows(const TileA& a, const TileB& b, const BlockPosition& at,
+                                              Scores& products) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) products[i][j] = 0.0f;
+  }
+  add_products(a, b, at, products);
 }
 
 using WeightTile = FloatTile<BLOCK_M, BLOCK_N>;
@@ -160,13 +199,3 @@ struct RowSums {
     }
   }
 };
-
-// Combines a value of each of the threads that share rows.
-template <class Combine>
-__device__ __forceinline__ float over_lanes(float value, const Combine& combine) {
-#pragma unroll
-  for (int distance = LANES / 2; distance > 0; distance /= 2) {
-    value = combine(value, __shfl_xor_sync(0xffffffff, value, distance));
-  }
-  return value;
-}

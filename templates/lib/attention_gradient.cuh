@@ -29,6 +29,11 @@ __device__ __forceinline__ float row_product(const TDY* dy, const TY* y, const A
   return sum;
 }
 
+// The logarithm of a weight, which is at most 1: rounding of large scores, as a mask's, may leave them far above lse.
+__device__ __forceinline__ float at_most_0(float value) {
+  return value > 0.0f ? 0.0f : value;  // NaN stays
+}
+
 // The weight of a key that a query sees, and the gradient of its score.
 struct AttentionPair {
   float p, ds;
@@ -38,6 +43,6 @@ struct AttentionPair {
 // are 0 of a query whose scores are all -inf.
 __device__ __forceinline__ AttentionPair pair_of(float score, float lse, float counts, float dp, float row) {
   const bool sees = lse != -infinity();
-  const float p = sees ? expf(score - lse) : 0.0f;
+  const float p = sees ? expf(at_most_0(score - lse)) : 0.0f;
   return {p * counts, sees ? p * (dp * counts - row) : 0.0f};
 }

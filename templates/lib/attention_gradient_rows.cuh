@@ -8,7 +8,7 @@ __device__ __forceinline__ AttentionPair pair_at(const AttentionLine& query, int
                                                  float dp, float row) {
   const float score = biased_product(product, factor, bias, query, key, sees);
   const bool is_seen = sees && lse != -infinity();
-  const float p = is_seen ? power_of_2(score - lse * LOG2_E) : 0.0f, counts = drops.factor(query, key);
+  const float p = is_seen ? power_of_2(at_most_0(score - lse * LOG2_E)) : 0.0f, counts = drops.factor(query, key);
   return {p * counts, is_seen ? p * (dp * counts - row) : 0.0f};
 }
 

@@ -57,11 +57,12 @@ __device__ __forceinline__ float power_of_2(float value) {
 }
 
 // Score in base 2 of a product of a query and a key that it sees; of others the bias is not read. `factor`: of all
-// products.
+// products. A finite bias stays finite in base 2, where the lowest number, which hides keys in many models, would be
+// -inf: rounding towards zero ends at the lowest number.
 __device__ __forceinline__ float biased_product(float product, float factor, const TBIAS* bias,
                                                 const AttentionLine& query, int key, bool sees) {
   float score = product * factor;
-  if (WITH_BIAS && sees) score += bias_at(bias, query, key) * LOG2_E;
+  if (WITH_BIAS && sees) score += __fmul_rz(bias_at(bias, query, key), LOG2_E);
   return score;
 }
 
@@ -81,6 +82,7 @@ struct QueryEnd {
   float share, lse;
   bool sees;
 
+  QueryEnd() = default;
   __device__ __forceinline__ QueryEnd(float maximum, float total) : sees(total != 0.0f) {
     float log;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(share) : "f"(total));

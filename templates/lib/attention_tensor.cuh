@@ -12,14 +12,14 @@
 
 constexpr int BLOCK_M = WARPS * WARP_ROWS, THREADS = WARPS * 32;
 constexpr int FRAGMENTS = WARP_ROWS / 16;
-constexpr int LANE_ROWS = 2 * FRAGMENTS;        // rows of a lane
-constexpr int COLUMNS = BLOCK_N / 8;            // of 8 keys
-constexpr int DEPTH_STEPS = (DEPTH + 15) / 16;  // fragments along a query or key
-constexpr int WIDTH_STEPS = (WIDTH + 15) / 16;  // along a value
+constexpr int COLUMNS = BLOCK_N / 8;                                      // of 8 keys
+constexpr int THREAD_ROWS = 2 * FRAGMENTS, THREAD_COLUMNS = 2 * COLUMNS;  // of a lane
+constexpr int DEPTH_STEPS = (DEPTH + 15) / 16;                            // fragments along a query or key
+constexpr int WIDTH_STEPS = (WIDTH + 15) / 16;                            // along a value
 
 // Rows of 16-bit elements, padded with zeros to whole fragments. The pieces of 16 bytes that eight neighbouring rows
 // have at one place lie in different banks.
-template <class T, int ROWS, int STEPS>
+template <int ROWS, int STEPS>
 struct HalfTile {
   static constexpr int PITCH_BYTES = STEPS * 32 + 16;
 
@@ -27,16 +27,16 @@ struct HalfTile {
 
   __device__ __forceinline__ static unsigned byte_of(int row, int element) { return row * PITCH_BYTES + element * 2; }
 
-  // Starts the copies of the first `count` rows of a tensor, of ELEMENTS side by side each, and of zeros for the
-  // others.
-  template <int ELEMENTS, int RUN, class OffsetOf>
-  __device__ __forceinline__ void start_copies(const T* tensor, int count, const OffsetOf& offset_of) {
+  // Starts the copies of the first `count` rows of a tensor, of so many `elements` side by side each, and of zeros for
+  // the others.
+  template <int RUN, class T, class OffsetOf>
+  __device__ __forceinline__ void start_copies(const T* tensor, int elements, int count, const OffsetOf& offset_of) {
     constexpr int RUNS = STEPS * 16 / RUN;
     const unsigned first = shared_address(bytes);
 #pragma unroll 4
     for (int i = static_cast<int>(threadIdx.x); i < ROWS * RUNS; i += THREADS) {
       const int row = i / RUNS, element = i % RUNS * RUN;
-      const bool is_there = row < count && element < ELEMENTS;
+      const bool is_there = row < count && element < elements;
       const T* const from = is_there ? tensor + offset_of(row) + element : tensor;
       start_copy<RUN * 2, false>(first + byte_of(row, element), from, is_there);
     }
@@ -80,9 +80,9 @@ struct KeptRows {
   // `row_at(row)`: the first element of a row of the block, null where there is none. Neighbours are `step` apart; RUN
   // of them, 1 or 2, are one access.
   template <int RUN, class Step, class RowAt>
-  __device__ __forceinline__ void load(const WarpPosition& at, const Step& step, const RowAt& row_at) {
+  __device__ __forceinline__ void load(const WarpPosition& at, Step step, const RowAt& row_at) {
 #pragma unroll
-    for (int i = 0; i < LANE_ROWS; ++i) {
+    for (int i = 0; i < THREAD_ROWS; ++i) {
       const T* const row = row_at(at.row(i));
 #pragma unroll
       for (int s = 0; s < 2 * STEPS; ++s) {
@@ -124,18 +124,35 @@ struct SharedRows {
 
 using Scores = float[FRAGMENTS][COLUMNS][4];
 
-// scores = rows times the rows of `tile`, which are the columns of the scores.
+// A lane's part of the scores, as lib/attention_weights.cuh asks for it.
+using Position = WarpPosition;
+
+__device__ __forceinline__ int row_of(const WarpPosition& at, int i) {
+  return at.row(i);
+}
+__device__ __forceinline__ int column_of(const WarpPosition& at, int j) {
+  return at.column(j / 2) + j % 2;
+}
+__device__ __forceinline__ float& score_at(Scores& scores, int i, int j) {
+  return scores[i / 2][j / 2][i % 2 * 2 + j % 2];
+}
+// Number of this lane among those that share its rows, and how many they are.
+__device__ __forceinline__ int number_in_row(const WarpPosition& at) {
+  return at.lane % 4;
+}
+constexpr int ROW_THREADS = 4;
+
+// Combines a value of each of the four lanes that share rows.
+template <class Combine>
+__device__ __forceinline__ float over_row(float value, const Combine& combine) {
+  value = combine(value, __shfl_xor_sync(0xffffffff, value, 1));
+  return combine(value, __shfl_xor_sync(0xffffffff, value, 2));
+}
+
+// Adds to scores rows times the rows of `tile`, which are the columns of the scores.
 template <class T, int STEPS, class Rows, class Tile>
-__device__ __forceinline__ void multiply_rows(const Rows& rows, const Tile& tile, const WarpPosition& at,
-                                              Scores& scores) {
-#pragma unroll
-  for (int m = 0; m < FRAGMENTS; ++m) {
-#pragma unroll
-    for (int n = 0; n < COLUMNS; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) scores[m][n][i] = 0.0f;
-    }
-  }
+__device__ __forceinline__ void add_products(const Rows& rows, const Tile& tile, const WarpPosition& at,
+                                             Scores& scores) {
   // Matrices of 8 x 8: rows 0 to 7 at elements 0 and 8, rows 8 to 15 at the same.
   const unsigned first =
       shared_address(tile.bytes) + Tile::byte_of(at.lane % 8 + at.lane / 16 * 8, at.lane / 8 % 2 * 8);
@@ -156,6 +173,21 @@ __device__ __forceinline__ void multiply_rows(const Rows& rows, const Tile& tile
   }
 }
 
+// scores = the same.
+template <class T, int STEPS, class Rows, class Tile>
+__device__ __forceinline__ void multiply_rows(const Rows& rows, const Tile& tile, const WarpPosition& at,
+                                              Scores& scores) {
+#pragma unroll
+  for (int m = 0; m < FRAGMENTS; ++m) {
+#pragma unroll
+    for (int n = 0; n < COLUMNS; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) scores[m][n][i] = 0.0f;
+    }
+  }
+  add_products<T, STEPS>(rows, tile, at, scores);
+}
+
 // Sums of a warp's rows, STEPS fragments of 16 elements each.
 template <int STEPS>
 struct FragmentSums {
@@ -163,7 +195,7 @@ struct FragmentSums {
 
   __device__ __forceinline__ FragmentSums() {
 #pragma unroll
-    for (int i = 0; i < LANE_ROWS; ++i) clear(i);
+    for (int i = 0; i < THREAD_ROWS; ++i) clear(i);
   }
   __device__ __forceinline__ void clear(int i) {
 #pragma unroll
@@ -178,6 +210,19 @@ struct FragmentSums {
     for (int n = 0; n < 2 * STEPS; ++n) {
       at(i, n, 0) *= factor;
       at(i, n, 1) *= factor;
+    }
+  }
+
+  // Calls use(i, column, pair) for each pair of neighbours.
+  template <class Use>
+  __device__ __forceinline__ void for_each(const WarpPosition& at, const Use& use) {
+#pragma unroll
+    for (int i = 0; i < THREAD_ROWS; ++i) {
+#pragma unroll
+      for (int n = 0; n < 2 * STEPS; ++n) {
+        float pair[2] = {this->at(i, n, 0), this->at(i, n, 1)};
+        use(i, at.column(n), pair);
+      }
     }
   }
 
@@ -210,10 +255,3 @@ struct FragmentSums {
     }
   }
 };
-
-// Combines a value of each of the four lanes that share rows.
-template <class Combine>
-__device__ __forceinline__ float over_four(float value, const Combine& combine) {
-  value = combine(value, __shfl_xor_sync(0xffffffff, value, 1));
-  return combine(value, __shfl_xor_sync(0xffffffff, value, 2));
-}

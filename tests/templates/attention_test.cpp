@@ -8,15 +8,26 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Algorithms of any request; of those whose elements have up to 256 numbers; and of f16 or bf16 alone, in rows that
-// begin at even numbers.
-const Names trusted = {"attention_simple"};
+// Algorithms of requests of few elements; of those of f16 or bf16 alone, in rows that begin at even numbers; of those
+// of more than 128 elements, which all have; and of so many that nothing else fits.
 const Names all = {"attention_simple", "attention_block"};
 const Names halves = {"attention_simple", "attention_block", "attention_tensor"};
-const Names trusted_gradients = {"attention_backward_simple"};
+const Names large = {"attention_simple", "attention_block", "attention_wide_block"};
+const Names large_halves = {"attention_simple", "attention_block", "attention_tensor", "attention_wide_block",
+                            "attention_wide_tensor"};
+const Names largest = {"attention_simple", "attention_wide_block"};
+const Names largest_halves = {"attention_simple", "attention_wide_block", "attention_wide_tensor"};
 const Names gradients = {"attention_backward_simple", "attention_backward_block"};
 const Names gradients_of_halves = {"attention_backward_simple", "attention_backward_block",
                                    "attention_backward_tensor"};
+const Names large_gradients = {"attention_backward_simple", "attention_backward_block",
+                               "attention_backward_wide_block"};
+const Names large_gradients_of_halves = {"attention_backward_simple", "attention_backward_block",
+                                         "attention_backward_tensor", "attention_backward_wide_block",
+                                         "attention_backward_wide_tensor"};
+const Names largest_gradients = {"attention_backward_simple", "attention_backward_wide_block"};
+const Names largest_gradients_of_halves = {"attention_backward_simple", "attention_backward_wide_block",
+                                           "attention_backward_wide_tensor"};
 
 class AttentionTest : public testing::TestWithParam<AlgorithmCase> {};
 
@@ -52,9 +63,9 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"WiderValues", "attention_forward q=f16:1x2x20x16 k=f16:1x2x33x16 v=f16:1x2x33x72", halves},
         AlgorithmCase{"NarrowerValues", "attention_forward q=f32:1x2x20x37 k=f32:1x2x33x37 v=f32:1x2x33x5", all},
         AlgorithmCase{"OddElements", "attention_forward q=bf16:1x2x20x19 k=bf16:1x2x33x19 v=bf16:1x2x33x19", all},
-        AlgorithmCase{"LongElements", "attention_forward q=f32:1x2x3x257 k=f32:1x1x4x257 v=f32:1x1x4x257", trusted},
+        AlgorithmCase{"LongElements", "attention_forward q=f32:1x2x3x257 k=f32:1x1x4x257 v=f32:1x1x4x257", largest},
         AlgorithmCase{"LongestElements", "attention_forward q=f16:2x2x1x1024 k=f16:2x1x5x1024 v=f16:2x1x5x1024",
-                      trusted},
+                      largest_halves},
         AlgorithmCase{"OneElement", "attention_forward q=f32:1x1x1x1 k=f32:1x1x1x1 v=f32:1x1x1x1", all},
         AlgorithmCase{"OneQuery", "attention_forward q=f16:3x8x1x64 k=f16:3x2x300x64 v=f16:3x2x300x64 lengths=i32:3",
                       halves},
@@ -219,11 +230,11 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"LongElements",
                       "attention_backward dy=f32:1x2x3x257 q=f32:1x2x3x257 k=f32:1x1x4x257 v=f32:1x1x4x257 "
                       "y=f32:1x2x3x257 lse=f32:1x2x3 dk=f32:1x1x4x257 dv=f32:1x1x4x257",
-                      trusted_gradients},
+                      largest_gradients},
         AlgorithmCase{"LongestElements",
                       "attention_backward dy=f16:2x2x1x1024 q=f16:2x2x1x1024 k=f16:2x1x5x1024 v=f16:2x1x5x1024 "
                       "y=f16:2x2x1x1024 lse=f32:2x2x1 dk=f16:2x1x5x1024 dv=f16:2x1x5x1024",
-                      trusted_gradients},
+                      largest_gradients_of_halves},
         AlgorithmCase{"OneElement",
                       "attention_backward dy=f32:1x1x1x1 q=f32:1x1x1x1 k=f32:1x1x1x1 v=f32:1x1x1x1 y=f32:1x1x1x1 "
                       "lse=f32:1x1x1 dk=f32:1x1x1x1 dv=f32:1x1x1x1 dbias=f32:1x1x1x1",
@@ -361,6 +372,89 @@ INSTANTIATE_TEST_SUITE_P(
                       gradients}),
     case_name);
 
+// Heads of more than 128 elements: of other numbers of them in queries and values, in chunks and slices that end short.
+constexpr auto large_with_all =
+    "attention_forward q=f32:2x6x9x13 k=f32:2x2x17x13 v=f32:2x2x17x133 bias=f32:2x6x9x17 mask=u8:2x6x9x17 "
+    "lengths=i32:2 lse=f32:2x6x9 left=7 right=2 align=end dropout=any alpha=any beta=any";
+constexpr auto large_half_with_all =
+    "attention_forward q=bf16:2x6x9x144 k=bf16:2x2x40x144 v=bf16:2x2x40x24 bias=f16:1x6x9x40 mask=u8:2x1x1x40 "
+    "lengths=i32:2 lse=f32:2x6x9 left=7 right=2 align=end dropout=any";
+constexpr auto large_gradient_with_all =
+    "attention_backward dy=f32:2x4x9x21 q=f32:2x4x9x133 k=f32:2x2x17x133 v=f32:2x2x17x21 y=f32:2x4x9x21 "
+    "lse=f32:2x4x9 bias=f32:2x4x9x17 mask=u8:2x1x1x17 lengths=i32:2 dk=f32:2x2x17x133 dv=f32:2x2x17x21 "
+    "dbias=f32:2x4x9x17 left=6 right=1 dropout=any alpha=any beta=any";
+constexpr auto large_half_gradient_with_all =
+    "attention_backward dy=f16:1x2x20x144 q=f16:1x2x20x40 k=f16:1x1x70x40 v=f16:1x1x70x144 y=f16:1x2x20x144 "
+    "lse=f32:1x2x20 bias=f32:1x1x20x70 dk=f16:1x1x70x40 dv=f16:1x1x70x144 dbias=f32:1x2x20x70 right=0 align=end "
+    "dropout=any";
+
+constexpr auto large_step =  // as DeepSeek's latent attention has them
+    "attention_forward q=f16:1x20x1x576 k=f16:1x1x140x576 v=f16:1x1x140x512 lse=f32:1x20x1";
+constexpr auto large_causal_gradient =
+    "attention_backward dy=bf16:1x1x40x160 q=bf16:1x1x40x160 k=bf16:1x1x70x160 v=bf16:1x1x70x160 y=bf16:1x1x40x160 "
+    "lse=f32:1x1x40 dk=bf16:1x1x70x160 dv=bf16:1x1x70x160 right=0";
+
+INSTANTIATE_TEST_SUITE_P(
+    Wide, AttentionTest,
+    testing::Values(
+        AlgorithmCase{"WithAll", large_with_all, large},
+        AlgorithmCase{"HalfWithAll", large_half_with_all, large_halves},
+        AlgorithmCase{"Mixed", "attention_forward q=bf16:1x2x9x150 k=f32:1x2x11x150 v=f16:1x2x11x7 y=f32:1x2x9x7 n=?",
+                      large},
+        AlgorithmCase{"ElementsOutside",
+                      "attention_forward q=f32:1x2x5x132:1320,660,1,5 k=f32:1x2x7x132:1848,924,1,7 "
+                      "v=f32:1x2x7x4:56,28,1,7 y=f32:1x2x5x4:40,20,1,5",
+                      large},
+        AlgorithmCase{"Regions",
+                      "attention_forward q=f32:1x4x5x130:4000,800,131,1 k=f32:1x2x9x130:4000,1500,131,1 "
+                      "v=f32:1x2x9x5:150,70,7,1 y=f32:1x4x5x5:160,40,7,1 lse=f32:1x4x5:30,7,1",
+                      large},
+        AlgorithmCase{"RegionsInF16",
+                      "attention_forward q=f16:1x4x5x136:4000,800,138,1 k=f16:1x2x9x136:4000,1500,138,1 "
+                      "v=f16:1x2x9x8:150,100,10,1 y=f16:1x4x5x8:200,50,10,1",
+                      large_halves},
+        AlgorithmCase{"RegionsInBF16",
+                      "attention_forward q=bf16:1x4x5x136:4000,800,138,1 k=bf16:1x2x9x136:4000,1500,138,1 "
+                      "v=bf16:1x2x9x8:150,100,10,1 y=bf16:1x4x5x8:200,50,10,1",
+                      large_halves},
+        AlgorithmCase{"StepOfManyHeads", large_step, largest_halves},
+        AlgorithmCase{"CausalGradient", large_causal_gradient, large_gradients_of_halves},
+        AlgorithmCase{"NoKeys", "attention_forward q=f32:1x2x5x130 k=f32:1x2x0x130 v=f32:1x2x0x130 lse=f32:1x2x5",
+                      large},
+        AlgorithmCase{"GradientWithAll", large_gradient_with_all, large_gradients},
+        AlgorithmCase{"HalfGradientWithAll", large_half_gradient_with_all, large_gradients_of_halves},
+        AlgorithmCase{"GradientOfRegionsInF32",
+                      "attention_backward dy=f32:1x4x5x8:200,50,10,1 q=f32:1x4x5x136:4000,800,138,1 "
+                      "k=f32:1x2x9x136:4000,1500,138,1 v=f32:1x2x9x8:150,100,10,1 y=f32:1x4x5x8:200,50,10,1 "
+                      "lse=f32:1x4x5:30,7,1 dq=f32:1x4x5x136:4000,800,138,1 dk=f32:1x2x9x136:4000,1500,138,1 "
+                      "dv=f32:1x2x9x8:150,100,10,1",
+                      large_gradients},
+        AlgorithmCase{"GradientOfRegionsInF16",
+                      "attention_backward dy=f16:1x4x5x8:200,50,10,1 q=f16:1x4x5x136:4000,800,138,1 "
+                      "k=f16:1x2x9x136:4000,1500,138,1 v=f16:1x2x9x8:150,100,10,1 y=f16:1x4x5x8:200,50,10,1 "
+                      "lse=f32:1x4x5:30,7,1 dq=f16:1x4x5x136:4000,800,138,1 dk=f16:1x2x9x136:4000,1500,138,1 "
+                      "dv=f16:1x2x9x8:150,100,10,1",
+                      large_gradients_of_halves},
+        AlgorithmCase{"GradientOfRegionsInBF16",
+                      "attention_backward dy=bf16:1x4x5x8:200,50,10,1 q=bf16:1x4x5x136:4000,800,138,1 "
+                      "k=bf16:1x2x9x136:4000,1500,138,1 v=bf16:1x2x9x8:150,100,10,1 y=bf16:1x4x5x8:200,50,10,1 "
+                      "lse=f32:1x4x5:30,7,1 dq=bf16:1x4x5x136:4000,800,138,1 dk=bf16:1x2x9x136:4000,1500,138,1 "
+                      "dv=bf16:1x2x9x8:150,100,10,1",
+                      large_gradients_of_halves},
+        AlgorithmCase{"GradientOfValuesAlone",
+                      "attention_backward dy=f16:1x2x9x136 q=bf16:1x2x9x6 k=bf16:1x1x7x6 v=f16:1x1x7x136 "
+                      "y=f16:1x2x9x136 lse=f32:1x2x9 dv=f32:1x1x7x136 n=?",
+                      large_gradients_of_halves},
+        AlgorithmCase{"GradientOfKeysAlone",
+                      "attention_backward dy=f32:1x2x9x3 q=f32:1x2x9x131 k=f32:1x2x7x131 v=f32:1x2x7x3 y=f32:1x2x9x3 "
+                      "lse=f32:1x2x9 dk=f32:1x2x7x131",
+                      large_gradients},
+        AlgorithmCase{"GradientOfQueriesAlone",
+                      "attention_backward dy=bf16:1x2x9x4 q=bf16:1x2x9x160 k=bf16:1x2x7x160 v=bf16:1x2x7x4 "
+                      "y=bf16:1x2x9x4 lse=f32:1x2x9",
+                      large_gradients_of_halves}),
+    case_name);
+
 std::vector<AlgorithmCase> covers(const Names& algorithms, const std::vector<std::string>& requests) {
   std::vector<AlgorithmCase> cases;
   for (const std::string& algorithm : algorithms) {
@@ -395,6 +489,17 @@ INSTANTIATE_TEST_SUITE_P(
                               "dv=bf16:1x1x100x64 left=50"})),
     cover_name);
 
+INSTANTIATE_TEST_SUITE_P(WideAttentionConfigs, PairwiseMatch,
+                         testing::Values(cover("attention_wide_block", large_with_all),
+                                         cover("attention_wide_block", large_step),
+                                         cover("attention_wide_tensor", large_half_with_all),
+                                         cover("attention_wide_tensor", large_step),
+                                         cover("attention_backward_wide_block", large_gradient_with_all),
+                                         cover("attention_backward_wide_block", large_causal_gradient),
+                                         cover("attention_backward_wide_tensor", large_half_gradient_with_all),
+                                         cover("attention_backward_wide_tensor", large_causal_gradient)),
+                         cover_name);
+
 INSTANTIATE_TEST_SUITE_P(
     AttentionWithWideOffsets, WideIndexMatch,
     testing::Values(
@@ -407,7 +512,16 @@ INSTANTIATE_TEST_SUITE_P(
              "bias=f32:4x4x5x7 mask=u8:4x4x5x7 dk=f32:4x2x7x6 dv=f32:4x2x7x6 dbias=f32:4x4x5x7 right=1 n=?"),
         wide(gradients_of_halves,
              "attention_backward dy=f16:4x4x5x16 q=f16:4x4x5x16 k=f16:4x2x7x16 v=f16:4x2x7x16 y=f16:4x4x5x16 "
-             "lse=f32:4x4x5 lengths=i32:4 dk=f16:4x2x7x16 dv=f16:4x2x7x16 n=?")),
+             "lse=f32:4x4x5 lengths=i32:4 dk=f16:4x2x7x16 dv=f16:4x2x7x16 n=?"),
+        wide({"attention_wide_block"},
+             "attention_forward q=f32:4x2x5x130 k=f32:4x2x7x130 v=f32:4x2x7x6 lse=f32:4x2x5 n=?"),
+        wide({"attention_wide_tensor"}, "attention_forward q=f16:4x2x5x16 k=f16:4x2x7x16 v=f16:4x2x7x136 n=?"),
+        wide({"attention_backward_wide_block"},
+             "attention_backward dy=f32:4x2x5x6 q=f32:4x2x5x130 k=f32:4x2x7x130 v=f32:4x2x7x6 y=f32:4x2x5x6 "
+             "lse=f32:4x2x5 dk=f32:4x2x7x130 dv=f32:4x2x7x6 n=?"),
+        wide({"attention_backward_wide_tensor"},
+             "attention_backward dy=f16:4x2x5x136 q=f16:4x2x5x16 k=f16:4x2x7x16 v=f16:4x2x7x136 y=f16:4x2x5x136 "
+             "lse=f32:4x2x5 dk=f16:4x2x7x16 dv=f16:4x2x7x136 n=?")),
     cover_name);
 
 }  // namespace

@@ -63,7 +63,7 @@ struct AttentionForward : Attention {
   Request request() const;
 };
 
-/// Gradients of attention_forward, from dy, that of y. With p_l = exp(s_l - lse) and r = sum over e of dy y:
+/// Gradients of attention_forward, from dy, that of y. With p_l = min(1, exp(s_l - lse)) and r = sum over e of dy y:
 ///
 ///   dv_l = sum over queries of p_l dy     ds_l = p_l ((dy . v_l) - r)
 ///   dq = scale sum over l of ds_l k_l     dk_l = scale sum over queries of ds_l q     dbias = ds
