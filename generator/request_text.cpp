@@ -60,8 +60,7 @@ std::vector<Token> tokenise(std::string_view line) {
 
 Scale parse_scale(const Token& token) {
   if (const std::optional<Scale> scale = scale_called(token.value())) return *scale;
-  malformed(token, fmt::format("{}={} is not 0, 1 or any", token.name(), token.value()),
-            "the value itself is given at the call");
+  malformed(token, fmt::format("{}={} is not 0, 1 or any", token.name(), token.value()), hint_of_class(token.name()));
 }
 
 std::vector<EpilogueStage> parse_epilogue(const Token& token) {
@@ -187,6 +186,10 @@ bool parse_common(const Token& token, const Operation& operation, const Expressi
   const std::vector<std::string_view> bare = common_names(operation, false);
   if (std::find(bare.begin(), bare.end(), name) != bare.end()) {
     malformed(token, fmt::format("'{}' takes no value", name), fmt::format("write {} alone, or leave it out", name));
+  }
+  if (const std::string_view kind = kind_given_at_call(operation, name); !kind.empty()) {
+    malformed(token, fmt::format("the request holds the call's {} {}", kind, name),
+              fmt::format("leave it out, and {}", hint_of_call(kind, name)));
   }
   malformed(token, fmt::format("{} has no operand or attribute '{}'", operation.name(), name),
             names_hint(operation, name));

@@ -203,7 +203,7 @@ class AttentionOperation : public Operation {
     }
     if (k[1] < 1 || q[1] % k[1] != 0) {
       refuse(request, fmt::format("q has {} heads and k {}", q[1], k[1]),
-             "equally many heads of q share each head of k: give a divisor");
+             "the heads of k must divide those of q: equally many heads of q share each");
     }
     require(request, "k", {q[0], k[1], k[2], q[3]}, "N and D of q");
     require(request, "v", {q[0], k[1], k[2], request.at("v").extents[3]}, "N, K and L of k");

@@ -12,6 +12,7 @@
 #include "kiln/generator/batch_invariance.h"
 #include "kiln/generator/operation.h"
 #include "operations/blends.h"
+#include "operations/operations.h"
 #include "operations/spatial.h"
 #include "operations/user_operands.h"
 
@@ -113,7 +114,9 @@ void check_words(const Request& request, const Operation& operation) {
     if (std::find(definition.words.begin(), definition.words.end(), *word) == definition.words.end()) {
       const std::vector<std::string_view> known(definition.words.begin(), definition.words.end());
       refuse(request, fmt::format("{}={} is unknown", attribute.name, *word),
-             did_you_mean(*word, known, fmt::format("known are {}", fmt::join(known, ", "))));
+             kind_given_at_call(operation, attribute.name).empty()
+                 ? did_you_mean(*word, known, fmt::format("known are {}", fmt::join(known, ", ")))
+                 : hint_of_class(attribute.name));
     }
   }
 }

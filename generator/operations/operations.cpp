@@ -68,6 +68,25 @@ std::string hint_of_unknown(std::string_view operation) {
   return did_you_mean(operation, known, fmt::format("known are {}", fmt::join(known, ", ")));
 }
 
+std::string_view kind_given_at_call(const Operation& operation, std::string_view name) {
+  const auto has = [&](const auto& definitions) {
+    return std::ranges::any_of(definitions, [&](const auto& definition) { return definition.name == name; });
+  };
+  if (has(operation.integers())) return "integer";
+  if (has(operation.scalars())) return "number";
+  const bool is_bound = name == "clip_lo" || name == "clip_hi";
+  return is_bound && std::ranges::count(operation.stages(), EpilogueStage::clip) > 0 ? "number" : "";
+}
+
+std::string hint_of_call(std::string_view kind, std::string_view name) {
+  return fmt::format("give {1} at the call: by name among its {0}s in C++ and C, {1}=... in Python; commands choose it",
+                     kind, name);
+}
+
+std::string hint_of_class(std::string_view name) {
+  return fmt::format("write {}=any, and {}", name, hint_of_call("number", name));
+}
+
 const Operation& operation(std::string_view name) {
   if (const Operation* found = find_operation(name)) return *found;
   throw Error(ErrorCode::invalid_argument, fmt::format("unknown operation '{}'", name), hint_of_unknown(name));

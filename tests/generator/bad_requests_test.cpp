@@ -420,7 +420,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"attention_forward q=f32:1x1x7x1 k=f32:1x1x536870912x1 v=f32:1x1x536870912x1",
             "there are 7 queries and 536870912 keys"},
         Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x3x7x8 v=f32:2x3x7x6",
-            "q has 4 heads and k 3 (equally many heads of q share each head of k: give a divisor)"},
+            "q has 4 heads and k 3 (the heads of k must divide those of q: equally many heads of q share each)"},
         Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x8x7x8 v=f32:2x8x7x6", "q has 4 heads and k 8"},
         Bad{"attention_forward q=f32:2x4x5x8 k=f32:2x0x7x8 v=f32:2x0x7x6", "q has 4 heads and k 0"},
         Bad{"attention_forward q=f32:2x4x5x8 k=f32:3x2x7x8 v=f32:3x2x7x6",

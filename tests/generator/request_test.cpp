@@ -194,6 +194,26 @@ TEST(Request, NamesTheColumnOfWhatItCannotRead) {
   EXPECT_THAT(failure("conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 pad=1,b"), HasSubstr("'b' in pad=1,b"));
 }
 
+TEST(Request, ThatHoldsANumberOfTheCallIsToldHowToGiveIt) {
+  const std::string attention = "attention_forward q=f32:1x2x4x8 k=f32:1x2x4x8 v=f32:1x2x4x8";
+  EXPECT_THAT(failure(attention + " scale=0.1"),
+              HasSubstr("column 61: the request holds the call's number scale (leave it out, and give scale at the "
+                        "call: by name among its numbers in C++ and C, scale=... in Python; commands choose it)"));
+  EXPECT_THAT(failure(attention + " seed=7"),
+              HasSubstr("holds the call's integer seed (leave it out, and give seed at the call: by name among its "
+                        "integers in C++ and C, seed=... in Python"));
+  const std::string conv = "conv_forward x=f32:1x1x3x3 w=f32:1x1x3x3 epilogue=clip clip_lo=0";
+  EXPECT_THAT(failure(conv), HasSubstr("holds the call's number clip_lo"));
+  EXPECT_THAT(failure("softmax_forward x=f32:1x2 clip_lo=0"), HasSubstr("no operand or attribute 'clip_lo'"));
+  EXPECT_THAT(failure("norm_forward x=f32:4x4 axes=1 epsilon=1e-3"), HasSubstr("holds the call's number epsilon"));
+  const std::string give_dropout = " (write dropout=any, and give dropout at the call: by name among its numbers";
+  EXPECT_THAT(failure(attention + " dropout=0.1"), HasSubstr("dropout=0.1 is unknown" + give_dropout));
+  EXPECT_THAT(failure("softmax_forward x=f32:1x2 alpha=0.5"),
+              HasSubstr("alpha=0.5 is not 0, 1 or any (write alpha=any, and give alpha at the call: "));
+  EXPECT_THAT(failure("local_norm_backward x=f32:3x4 dmeans=f32:3x4 dmeans_beta=2"),
+              HasSubstr("(write dmeans_beta=any, and give dmeans_beta at the call: "));
+}
+
 TEST(Request, OfACallHasThePartsThatItsTextSays) {
   const Request call = Request::parse_call("conv_forward pad=1,0 epilogue=bias+relu fast constant_weights n=?");
   EXPECT_EQ(call.operation, "conv_forward");
