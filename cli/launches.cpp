@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -99,11 +100,17 @@ std::string terms_text(const Value& time) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+// Nothing for a time that the clock knows.
+std::optional<std::string> untimed_text(const Value& time) {
+  if (!time.contains("not_timed")) return std::nullopt;
+  return fmt::format("not timed: {}", time["not_timed"].get<std::string>());
+}
+
 std::string text_of(const Value& launch) {
   const Value& time = launch["modelled_time"];
   std::string text = fmt::format("{}, grid {}, block {}: ", launch["kernel"].get<std::string>(),
                                  extents_text(launch["grid"]), extents_text(launch["block"]));
-  if (time.contains("not_timed")) return text + fmt::format("not timed: {}\n", time["not_timed"].get<std::string>());
+  if (const auto reason = untimed_text(time)) return text + *reason + "\n";
   text +=
       fmt::format("{}, modelled by {}\n", time_text(time["seconds"].get<double>()), time["clock"].get<std::string>());
   const auto add = [&](const char* what, const std::string& line) { text += fmt::format("  {:<15}{}\n", what, line); };
@@ -217,7 +224,7 @@ std::string bound_text(const Json& launches) {
   const auto seconds = [](const Value& launch) { return launch["modelled_time"]["seconds"].get<double>(); };
   double all = 0;
   for (const Value& launch : launches.value()) {
-    if (launch["modelled_time"].contains("not_timed")) return "not timed";
+    if (auto reason = untimed_text(launch["modelled_time"])) return *std::move(reason);
     all += seconds(launch);
     if (longest == nullptr || seconds(launch) > seconds(*longest)) longest = &launch;
   }
