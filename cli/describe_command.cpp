@@ -173,7 +173,7 @@ void print_numbers(const Operation& operation, const Output& output) {
                fmt::format("{}", scalar.in_checks), scalar.summary});
   }
   for (const IntegerDefinition& integer : operation.integers()) {
-    table.add({integer.name, "0", fmt::format("{}", integer.in_checks), integer.summary});
+    table.add({integer.name, "0", fmt::format("{}", integer.in_checks), "integer: " + integer.summary});
   }
   print(table, output);
 }
