@@ -65,8 +65,9 @@ def _definitions() -> Mapping[str, Definition]:
     return DEFINITIONS
 
 
-def sort_arguments(definition: Definition, arguments: Mapping[str, Any]) -> Arguments:
-    """Each of `arguments` by what its name is in the operation; None counts as not given.
+def sort_arguments(definition: Definition, arguments: Mapping[str, Any], text: str = "") -> Arguments:
+    """Each of `arguments` by what its name is in the operation; None counts as not given. `text`: the request, whose
+    words may leave a number to the arguments (dropout=any); without it, a number brings that word.
 
     A name that the operation does not have counts as a word if it is one of Python's own types, else as a tensor: the
     library knows it neither, and says which there are. Raises InvalidArgument for a value of the wrong type.
@@ -84,7 +85,7 @@ def sort_arguments(definition: Definition, arguments: Mapping[str, Any]) -> Argu
             tensors[name] = value
         elif kind == "number":
             numbers[name] = _number(name, value)
-            if definition.words.get(name) == "none":
+            if definition.words.get(name) == "none" and not _leaves_open(text, name):
                 words[name] = "any"
         elif kind == "integer":
             integers[name] = _integer(name, value)
@@ -93,6 +94,16 @@ def sort_arguments(definition: Definition, arguments: Mapping[str, Any]) -> Argu
         else:
             tensors[name] = value
     return Arguments(tensors, words, numbers, integers)
+
+
+def _leaves_open(text: str, name: str) -> bool:
+    """Whether a word of the request leaves that number open; raises InvalidArgument if one says that there is none."""
+    for word in text.split()[1:]:
+        if word == f"{name}=any":
+            return True
+        if word.startswith(f"{name}="):
+            raise InvalidArgument(f"{name} is given, and the request has {word}", f"write {name}=any, or leave {name} out")
+    return False
 
 
 def _wrong(name: str, value: Any, expected: str) -> InvalidArgument:

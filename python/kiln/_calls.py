@@ -44,7 +44,7 @@ def call(
     the emulated device it is done. Raises InvalidArgument, before anything is enqueued, for what is wrong or missing.
     """
     definition = definition_of(what)
-    given = sort_arguments(definition, arguments)
+    given = sort_arguments(definition, arguments, what)
     text = what + text_of_words(given.words)
     enqueue(definition, text, given, epilogue, stream, workspace, context)
 

@@ -35,12 +35,13 @@ class Plan:
         self._plan = made
         self._context = context
         self._epilogue = epilogue
-        self._definition = definition_of(made.request)
+        self._request = str(made.request)
+        self._definition = definition_of(self._request)
 
     @property
     def request(self) -> str:
         """The canonical line of the request."""
-        return str(self._plan.request)
+        return self._request
 
     @property
     def variant(self) -> str:
@@ -114,8 +115,10 @@ class Plan:
         self._plan.run_prepared(_bound(given, epilogue or self._epilogue), streams, made, between)
 
     def _given(self, arguments: dict[str, Any]) -> Arguments:
-        given = sort_arguments(self._definition, arguments)
+        given = sort_arguments(self._definition, arguments, self._request)
         for name in given.words:
+            if name in given.numbers:
+                raise InvalidArgument(f"{name} is given, and the plan's request has no {name}=any", "make a plan that has it")
             raise InvalidArgument(f"{name} is no tensor or number of a run", "it is the plan's, which is made")
         return given
 
@@ -147,7 +150,7 @@ def plan_of_call(
 ) -> Plan:
     """The plan that call() runs for these arguments, all of the operation's tensors among them."""
     code = epilogue if isinstance(epilogue, Expression) else None
-    given = sort_arguments(definition_of(what), arguments)
+    given = sort_arguments(definition_of(what), arguments, what)
     text = what + text_of_words(given.words) + text_of_epilogue(epilogue)
     context = context_for(context, given.tensors.values())
     try:

@@ -118,6 +118,37 @@ def test_label_smoothing_is_a_number(context, random):
     np.testing.assert_allclose(loss, [expected.mean()], rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "what, number, tensors",
+    [
+        ("attention_forward", "dropout", {"q": (1, 2, 4, 8), "k": (1, 2, 4, 8), "v": (1, 2, 4, 8), "y": (1, 2, 4, 8)}),
+        ("cross_entropy_forward", "smoothing", {"x": (4, 5), "loss": (1,)}),
+    ],
+    ids=["attention", "cross entropy"],
+)
+def test_a_number_that_the_text_leaves_open_is_given_at_the_call(context, random, what, number, tensors):
+    given = {name: random.standard_normal(extents, dtype=np.float32) for name, extents in tensors.items()}
+    result = next(reversed(given.values()))
+    if what == "cross_entropy_forward":
+        given["targets"] = np.array([1, 0, 4, 2], np.int32)
+    results = []
+    for text in (what, f"{what} {number}=any"):
+        for value in (0.25, 0.5):
+            kiln.call(text, **given, **{number: value}, context=context)
+            results.append(result.copy())
+    assert (results[0] != results[1]).any()
+    np.testing.assert_array_equal(results[:2], results[2:])
+    plan = kiln.plan_of_call(f"{what} {number}=any", **given, **{number: 0.5}, context=context)
+    assert f" {number}=any" in plan.request
+    for value, said in ((2, f"{number} is 2"), ("x", f"{number} is 'x' .give a number")):
+        with pytest.raises(kiln.InvalidArgument, match=said):
+            kiln.call(f"{what} {number}=any", **given, **{number: value}, context=context)
+    with pytest.raises(kiln.InvalidArgument, match=f"{number} is given, and the request has {number}=none"):
+        kiln.call(f"{what} {number}=none", **given, **{number: 0.5}, context=context)
+    with pytest.raises(kiln.InvalidArgument, match=f"write {number}=any, and give {number} at the call"):
+        kiln.call(f"{what} {number}=0.5", **given, context=context)
+
+
 def test_integers_and_an_output_that_has_to_be_given(context, random):
     x = np.ones((4, 64), np.float32)
     first = kiln.dropout(x, p=0.5, seed=7, context=context)

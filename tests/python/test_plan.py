@@ -23,6 +23,23 @@ def test_a_plan_of_a_call_runs_with_numbers_by_name(context, random):
     np.testing.assert_allclose(y, np.where(x > 0, x, 0.5 * x))
 
 
+def test_a_number_that_the_request_leaves_open_is_given_at_the_run(context, random):
+    q = random.standard_normal((1, 2, 4, 8), dtype=np.float32)
+    y, expected = np.empty_like(q), np.empty_like(q)
+    line = "attention_forward q=f32:1x2x4x8 k=f32:1x2x4x8 v=f32:1x2x4x8"
+    plan = kiln.plan(f"{line} dropout=any", context=context)
+    for dropout in (0.0, 0.5):
+        kiln.call("attention_forward", q=q, k=q, v=q, y=expected, dropout=dropout, seed=3, context=context)
+        plan.run(q=q, k=q, v=q, y=y, dropout=dropout, seed=3)
+        np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+    for wrong, said in ((1.5, "dropout is 1.5 .give 0 to 1"), ("any", "dropout is 'any' .give a number")):
+        with pytest.raises(kiln.InvalidArgument, match=said):
+            plan.run(q=q, k=q, v=q, y=y, dropout=wrong)
+    without = kiln.plan(line, context=context)
+    with pytest.raises(kiln.InvalidArgument, match="dropout is given, and the plan's request has no dropout=any"):
+        without.run(q=q, k=q, v=q, y=y, dropout=0.5)
+
+
 def test_prepared_weights(context, random):
     plan = kiln.plan(WITH_WEIGHTS, context=context)
     x = random.standard_normal((16, 40, 12, 12), dtype=np.float32)
