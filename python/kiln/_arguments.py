@@ -82,6 +82,8 @@ def sort_arguments(definition: Definition, arguments: Mapping[str, Any], text: s
             continue
         kind = kinds.get(name)
         if kind == "tensor":
+            if isinstance(value, bool) and name in definition.outputs:
+                raise _wrong(name, value, "an array to write to")
             tensors[name] = value
         elif kind == "number":
             numbers[name] = _number(name, value)

@@ -96,8 +96,19 @@ def test_a_further_output_like_what_is_not_given_is_refused(context):
     x = np.ones((4, 8), np.float32)
     with pytest.raises(kiln.InvalidArgument, match="dw is as w, which is not given"):
         kiln.norm_backward(x, x, mean=x[:, :1], inv_deviation=x[:, :1], axes=1, dw=True, context=context)
-    with pytest.raises(kiln.InvalidArgument, match="tensor running_mean is a bool"):
+    with pytest.raises(kiln.InvalidArgument, match="running_mean is True .give an array to write to"):
         kiln.norm_forward(x, axes=1, running_mean=True, context=context)
+
+
+def test_an_output_that_has_to_be_an_array_is_refused_as_true(context):
+    q = np.ones((1, 2, 4, 8), np.float32)
+    lse = np.ones((1, 2, 4), np.float32)
+    with pytest.raises(kiln.InvalidArgument, match="^lse is True .give an array to write to"):
+        kiln.attention_forward(q, q, q, lse=True, context=context)
+    with pytest.raises(kiln.InvalidArgument, match="^dk is True .give an array to write to"):
+        kiln.attention_backward(q, q, q, q, q, lse, dk=True, context=context)
+    with pytest.raises(kiln.InvalidArgument, match="^indices is False .give an array to write to"):
+        kiln.pool_forward(q, window=2, indices=False, context=context)
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean"])
