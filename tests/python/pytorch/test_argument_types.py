@@ -31,6 +31,15 @@ def attention():
     return {"scaled_dot_product_attention": rows, "multi_head_attention_forward": {**rows, **weights, **words}}
 
 
+def recurrent():
+    """Calls with 3 hidden elements."""
+    words = {"num_layers": 1, "dropout": 0.0, "train": False, "bidirectional": False, "batch_first": True}
+    state, rows = torch.zeros(1, 2, 3), {"input": SPACES[1], "has_biases": False, **words}
+    calls = {name: {**rows, "hx": state, "params": [torch.ones(3, 8), torch.ones(3, 3)]} for name in ("rnn_tanh", "rnn_relu")}
+    calls["gru"] = {**rows, "hx": state, "params": [torch.ones(9, 8), torch.ones(9, 3)]}
+    return calls | {"lstm": {**rows, "hx": (state, state), "params": [torch.ones(12, 8), torch.ones(12, 3)]}}
+
+
 def calls():
     """Arguments of a call of each function that has numbers, integers or bools."""
     of = {
@@ -63,7 +72,7 @@ def calls():
         "addmm": {"input": SQUARE, "mat1": SQUARE, "mat2": SQUARE},
         "baddbmm": {"input": SQUARE[None], "batch1": SQUARE[None], "batch2": SQUARE[None]},
     }
-    of = {name: {"input": X, **given} for name, given in of.items()} | attention()
+    of = {name: {"input": X, **given} for name, given in of.items()} | attention() | recurrent()
     for axes, x in SPACES.items():
         maxima, places = getattr(F, f"max_pool{axes}d")(x, 2, return_indices=True)
         window = torch.ones(4, 4, *[3] * axes)
@@ -80,6 +89,7 @@ CALLS = calls()
 FREE = ("inplace", "return_indices", "antialias", "recompute_scale_factor", "norm_type", "max_norm", "size_average", "reduce")
 KINDS = {"float": "number", "int": "integer", "bool": "flag", "Ints": "integers", "Scales": "scales"}
 KINDS |= {"Sequence[int]": "integers", "int | Sequence[int]": "integers", "Ints | str": "integers"}
+KINDS |= {"bool | float": "flag", "bool | Sequence[torch.Tensor]": "flag"}  # of packed sequences something else
 WRONG = {
     "number": ("1", b"1", [1.0], 1j, fractions.Fraction(1), torch.tensor([1.0]), torch.tensor(1.0, requires_grad=True)),
     "integer": ("1", True, 1.0, [1], torch.tensor(1.0), torch.tensor(True), fractions.Fraction(1)),

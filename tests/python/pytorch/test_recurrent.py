@@ -1,6 +1,7 @@
 """Recurrent layers of PyTorch: as calls of Kiln, and as modules and functions of kiln.torch."""
 
 import copy
+import inspect
 import re
 import warnings
 
@@ -260,11 +261,10 @@ def test_wrong_arguments_raise_pytorch_s_errors():
     weights = list(net.parameters())
     words = (True, 1, 0.0, False, False, False)
     for given, message in (
-        ((x, (h, h), weights, *words[:-1]), "arguments"),
         ((x[0], (h, h), weights, *words), "dimensions"),
         ((x, h, weights, *words), "hx is Tensor"),
         ((x, (h, h.half()), weights, *words), "hx is of"),
-        ((x, (h[:, :1], h[:, :1]), weights, *words), "hx is of"),
+        ((x, (h[:, :1], h[:, :1]), weights, *words), rf"hx is of \(1, 1, {HIDDEN}\) .give \(1, {IMAGES}, hidden size\)"),
         ((x, (h, h), weights[:3], *words), "3 weights"),
         ((x, (h, h), [weights[1], *weights[1:]], *words), "a weight of lstm is of"),
         ((x.int(), (h, h), weights, *words), "the input is torch.int32"),
@@ -274,6 +274,23 @@ def test_wrong_arguments_raise_pytorch_s_errors():
     ):
         with pytest.raises(kiln.InvalidArgument, match=message):
             K.lstm(*given)
+    with pytest.raises(TypeError, match="batch_first"):
+        K.lstm(x, (h, h), weights, *words[:-1])
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm", "rnn_tanh"])
+def test_a_wrong_state_of_a_step_is_reported_as_the_caller_gave_it(cell):
+    x, weights = torch.randn(3, 4), [torch.randn(4, 4)] * 2
+    state = torch.randn(2, 6)
+    with pytest.raises(kiln.InvalidArgument, match=r"hx is of \(2, 6\) .give \(3, hidden size\)"):
+        getattr(K, f"{cell}_cell")(x, (state, state) if cell == "lstm" else state, *weights)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
+def test_the_layers_functions_name_their_arguments(name):
+    """As PyTorch's names are: those of packed sequences are given by place."""
+    names = "input hx params has_biases num_layers dropout train bidirectional batch_first"
+    assert list(inspect.signature(getattr(K, name)).parameters) == names.split()
 
 
 def test_requests_of_a_layer_are_recorded():

@@ -116,6 +116,13 @@ def _states_of(cell: str, hx: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
     return hx[0], hx[1]
 
 
+def _require_states(expected: tuple[int, ...], h0: torch.Tensor, c0: torch.Tensor | None) -> None:
+    """`expected`: the extents in front of the hidden size."""
+    fits = h0.dim() == len(expected) + 1 and h0.shape[:-1] == expected and h0.shape[-1] > 0
+    require(fits, f"hx is of {tuple(h0.shape)}", f"give ({', '.join(map(str, expected))}, hidden size)")
+    require(c0 is None or c0.shape == h0.shape, "the cell state has other extents than the state", "give the same")
+
+
 # From PyTorch 2 on oneDNN computes an lstm on the CPU, in autocast's type.
 _lower_lstm = has_a_type("mkldnn_rnn_layer", "CPU")
 
@@ -164,23 +171,14 @@ class _Network(NamedTuple):
             ends.append(tuple(each.transpose(0, 1) for each in end))
         return rows, *(each[0] if len(each) == 1 else torch.cat(each) for each in zip(*ends, strict=True))
 
-    def require_extents(self, features: int, images: int, h0: torch.Tensor, c0: torch.Tensor | None) -> None:
-        expected = (len(self.sides), images)
-        require(
-            h0.dim() == 3 and h0.shape[:2] == expected and h0.shape[2] > 0,
-            f"hx is of {tuple(h0.shape)}",
-            f"give {expected} and the hidden size",
-        )
-        require(c0 is None or c0.shape == h0.shape, "the cell state has other extents than the state", "give the same")
+    def require_weights(self, features: int, hidden: int) -> None:
         for i, weights in enumerate(self.sides):
-            features = features if i < self.directions else self.directions * h0.shape[2]
-            _require_weights(self.cell, features, h0.shape[2], weights)
+            _require_weights(self.cell, features if i < self.directions else self.directions * hidden, hidden, weights)
 
 
-def _run(cell: str, given: tuple[Any, ...]) -> Result:
+def _run(cell: str, *given: Any) -> Result:
     """torch.lstm and those like it, of images of equal length (input, hx, params, ..., batch_first) or of packed ones
     (data, batch_sizes, hx, params, ...)."""
-    require(len(given) == 9, f"{len(given)} arguments", "give those of PyTorch's function, by place")
     packed = isinstance(given[3], (list, tuple))
     input, hx, params, *words = (given[0], *given[2:]) if packed else given
     layers, p = integer("num_layers", words[1]), number("dropout", words[2])
@@ -199,7 +197,8 @@ def _run(cell: str, given: tuple[Any, ...]) -> Result:
         places = _Rows(images.shape[0], images.shape[1], images.stride(1) >= images.stride(0))
         require(places.steps > 0, "the input has no step", "give one or more")
         rows = places.joined(images)
-    network.require_extents(rows.shape[1], places.images, h0, c0)
+    _require_states((len(sides), places.images), h0, c0)
+    network.require_weights(rows.shape[1], h0.shape[2])
     rows, *ends = network(rows, places, *_autocast_states(cell, packed, input, h0, c0))
     if packed:
         return rows, *ends
@@ -207,26 +206,67 @@ def _run(cell: str, given: tuple[Any, ...]) -> Result:
     return images if batch_first else images.transpose(0, 1), *ends
 
 
-def lstm(*given: Any) -> Result:
-    """torch.lstm, which nn.LSTM calls: the result, and the states behind the last step. The arguments are PyTorch's, by
-    place: input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first; of packed sequences
-    data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional. Projections are not served."""
-    return _run("lstm", given)
+def lstm(
+    input: torch.Tensor,
+    hx: torch.Tensor | Sequence[torch.Tensor],
+    params: torch.Tensor | Sequence[torch.Tensor],
+    has_biases: bool | Sequence[torch.Tensor],
+    num_layers: int,
+    dropout: float,
+    train: bool | float,
+    bidirectional: bool,
+    batch_first: bool,
+) -> Result:
+    """torch.lstm, which nn.LSTM calls: the result, and the states behind the last step. `hx`: state and cell state. Of
+    packed sequences by place: data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional.
+    Projections are not served."""
+    return _run("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
-def gru(*given: Any) -> Result:
-    """torch.gru, which nn.GRU calls; lstm() says the arguments, of which hx is the state alone."""
-    return _run("gru", given)
+def gru(
+    input: torch.Tensor,
+    hx: torch.Tensor | Sequence[torch.Tensor],
+    params: torch.Tensor | Sequence[torch.Tensor],
+    has_biases: bool | Sequence[torch.Tensor],
+    num_layers: int,
+    dropout: float,
+    train: bool | float,
+    bidirectional: bool,
+    batch_first: bool,
+) -> Result:
+    """torch.gru, which nn.GRU calls: the result, and the state behind the last step. `hx`: the state; the rest is as
+    lstm()'s."""
+    return _run("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
-def rnn_tanh(*given: Any) -> Result:
+def rnn_tanh(
+    input: torch.Tensor,
+    hx: torch.Tensor | Sequence[torch.Tensor],
+    params: torch.Tensor | Sequence[torch.Tensor],
+    has_biases: bool | Sequence[torch.Tensor],
+    num_layers: int,
+    dropout: float,
+    train: bool | float,
+    bidirectional: bool,
+    batch_first: bool,
+) -> Result:
     """torch.rnn_tanh, which nn.RNN calls; the arguments are gru()'s."""
-    return _run("tanh", given)
+    return _run("tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
-def rnn_relu(*given: Any) -> Result:
+def rnn_relu(
+    input: torch.Tensor,
+    hx: torch.Tensor | Sequence[torch.Tensor],
+    params: torch.Tensor | Sequence[torch.Tensor],
+    has_biases: bool | Sequence[torch.Tensor],
+    num_layers: int,
+    dropout: float,
+    train: bool | float,
+    bidirectional: bool,
+    batch_first: bool,
+) -> Result:
     """torch.rnn_relu, which nn.RNN calls; the arguments are gru()'s."""
-    return _run("relu", given)
+    return _run("relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 def _step(cell: str, input: torch.Tensor, hx: Any, weights: Sequence[torch.Tensor | None]) -> Result:
@@ -234,9 +274,10 @@ def _step(cell: str, input: torch.Tensor, hx: Any, weights: Sequence[torch.Tenso
     _require_types(input, [h0, *weights])
     require((weights[2] is None) == (weights[3] is None), "one of two biases is given", "give both or none")
     require(input.dim() == 2 and h0.dim() == 2, "a step takes images and their features", "give 2 dimensions")
+    _require_states((input.shape[0],), h0, c0)
     h, c = (None if each is None else each.unsqueeze(0) for each in (h0, c0))
     network = _Network(cell, [_Weights(*weights)], 1, 0.0)  # type: ignore[arg-type]
-    network.require_extents(input.shape[1], input.shape[0], h, c)  # type: ignore[arg-type]
+    network.require_weights(input.shape[1], h0.shape[1])
     dtype = autocast_dtype(input.device.type) if autocasting(input) else input.dtype
     h, c = (None if each is None else each.to(dtype) for each in (h, c))
     _, *ends = network(input, _Rows(input.shape[0], 1, True), h, c)  # type: ignore[arg-type]
