@@ -1,6 +1,7 @@
 """ONNX's Attention, by the node tests that the package onnx makes."""
 
 import numpy as np
+import onnx_files as files
 import pytest
 
 import kiln
@@ -42,3 +43,25 @@ def test_node_tests(cases, tmp_path, context):
                 np.testing.assert_allclose(given, wanted, rtol=close, atol=close, err_msg=case.name)
         right += 1
     assert right >= 2 * refused, f"{right} are right, {refused} refused"
+
+
+def attention_file(path, mask, lengths):
+    """3 queries and 5 keys, and a mask of `mask` keys."""
+    extents = {"q": (1, 2, 3, 8), "k": (1, 2, 5, 8), "v": (1, 2, 5, 8), "m": (3, mask)}
+    inputs = [files.value(name, "float", given) for name, given in extents.items()]
+    names = list(extents)
+    if lengths:
+        inputs.append(files.value("n", "int64", (1,)))
+        names += ["", "", "n"]
+    outputs = [files.value("y", "float", (1, 2, 3, 8))]
+    path.write_bytes(files.model([files.node("Attention", names, ["y"])], inputs, outputs, opset=24))
+    return path
+
+
+def test_a_mask_of_fewer_keys_than_there_are_needs_the_keys_that_count(tmp_path, context):
+    """docs/onnx.md says so; a mask of one key repeats."""
+    path = tmp_path / "attention.onnx"
+    for mask, lengths in ((5, False), (1, False), (3, True)):
+        assert kiln.onnx.load(attention_file(path, mask, lengths), context=context)
+    with pytest.raises(kiln.Unsupported, match="its mask has 3 keys of 5"):
+        kiln.onnx.load(attention_file(path, 3, False), context=context)
