@@ -136,25 +136,15 @@ const Arithmetic& arithmetic_of(const std::string& type) {
 /// place of f32.
 const std::map<std::string, std::string>& functions() {
   static const std::map<std::string, std::string> all = {
-      {"Reciprocal", "1.0f / acc"},
-      {"Softsign", "acc / (1.0f + fabsf(acc))"},
-      {"Erf", "erff(acc)"},
-      {"Sin", "sinf(acc)"},
-      {"Cos", "cosf(acc)"},
-      {"Tan", "tanf(acc)"},
-      {"Asin", "asinf(acc)"},
-      {"Acos", "acosf(acc)"},
-      {"Atan", "atanf(acc)"},
-      {"Sinh", "sinhf(acc)"},
-      {"Cosh", "coshf(acc)"},
-      {"Asinh", "asinhf(acc)"},
-      {"Acosh", "acoshf(acc)"},
-      {"Atanh", "atanhf(acc)"},
-      {"Floor", "floorf(acc)"},
-      {"Ceil", "ceilf(acc)"},
-      {"Round", "rintf(acc)"},
-      {"Sign", "acc > 0.0f ? 1.0f : acc < 0.0f ? -1.0f : acc"},
-      {"IsNaN", "acc != acc ? 1.0f : 0.0f"},
+      {"Reciprocal", "1.0f / acc"}, {"Softsign", "acc / (1.0f + fabsf(acc))"},
+      {"Erf", "erff(acc)"},         {"Sin", "sinf(acc)"},
+      {"Cos", "cosf(acc)"},         {"Tan", "tanf(acc)"},
+      {"Asin", "asinf(acc)"},       {"Acos", "acosf(acc)"},
+      {"Atan", "atanf(acc)"},       {"Sinh", "sinhf(acc)"},
+      {"Cosh", "coshf(acc)"},       {"Asinh", "asinhf(acc)"},
+      {"Acosh", "acoshf(acc)"},     {"Atanh", "atanhf(acc)"},
+      {"Floor", "floorf(acc)"},     {"Ceil", "ceilf(acc)"},
+      {"Round", "rintf(acc)"},      {"Sign", "acc > 0.0f ? 1.0f : acc < 0.0f ? -1.0f : acc"},
   };
   return all;
 }
@@ -290,11 +280,14 @@ void read_activation(Node& node) {
 
 void read_function(Node& node) {
   node.require_inputs(1, 1);
-  const bool gives_flags = node.type().starts_with("Is");
-  if (node.is_integer(0) && !gives_flags && node.type() != "Sign") refuse("its elements are integers");
-  const DType y = gives_flags ? DType::u8 : node.dtype(0);
-  const ValueId result = expression(node, functions().at(node.type()), node.operand(0), {}, y);
-  node.give_as(gives_flags ? int32_t{onnx::TensorProto::BOOL} : node.element_type(0), result);
+  if (node.is_integer(0) && node.type() != "Sign") refuse("its elements are integers");
+  node.give(expression(node, functions().at(node.type()), node.operand(0), {}, node.dtype(0)));
+}
+
+void read_is_nan(Node& node) {
+  node.require_inputs(1, 1);
+  const ValueId x = node.operand(0);
+  node.give_as(onnx::TensorProto::BOOL, tensor_op(node, TensorOpMode::ne, {x, x}, DType::u8));
 }
 
 void read_is_inf(Node& node) {

@@ -16,6 +16,7 @@ std::vector<std::string> read_operations();
 void read_activation(Node& node);
 void read_function(Node& node);
 void read_is_inf(Node& node);
+void read_is_nan(Node& node);
 void read_clip(Node& node);
 void read_arithmetic(Node& node);
 void read_where(Node& node);
