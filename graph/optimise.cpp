@@ -254,6 +254,7 @@ void optimise(Graph& graph, const Cost& cost) {
   remove_dead(graph);
   recognise_normalisations(graph);
   recognise_attention(graph, cost);
+  remove_dead(graph);  // views behind those that attention reads
   fold_normalisations(graph);
   fuse_stages(graph);
   fuse_elements(graph);

@@ -1,227 +1,229 @@
-// recognise_attention(): the chain of products, scale, mask and softmax that exporters write becomes one call.
+// recognise_attention(): the chain of products, scale, masks and softmax that exporters write becomes one call.
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
+#include <tuple>
 #include <utility>
 
+#include "attention_match.h"
 #include "effort.h"
 #include "kiln/base/error.h"
-#include "kiln/generator/operations/attention.h"
+#include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/graph/optimise.h"
 #include "rewrite.h"
 
 namespace kiln::graph {
 namespace {
 
-/// softmax(scale q kt + bias) v: its nodes, and the values that they read.
-struct AttentionMatch {
-  std::set<size_t> indices;
-  ValueId q = 0, kt = 0, v = 0, result = 0;
-  std::optional<ValueId> bias;
-  double scale = 1;
-};
+/// Bias of keys that a finite number hides. It swallows each score that it is added to, so that a query that sees no
+/// key gives the mean of the values, as where all its scores are the one number. Operand `mask` would give 0.
+constexpr double hidden_score = -1e30;
 
-class AttentionMatcher {
- public:
-  AttentionMatcher(const Graph& graph, const Edges& edges) : graph_(graph), edges_(edges) {}
-
-  std::optional<AttentionMatch> match(size_t index) {
-    const Call* softmax = call(index, "softmax_forward");
-    if (softmax == nullptr) return std::nullopt;
-    const ValueId scores = softmax->inputs[0].value, weights = softmax->outputs.front().value;
-    const auto rank = static_cast<int64_t>(graph_.value(scores).extents.size());
-    const std::string* mode = word_of(*softmax, "mode");
-    if (mode == nullptr || *mode != "accurate" || axis_of(*softmax) != rank - 1) return std::nullopt;
-    const auto last = edges_.sole_user(weights);
-    const Call* product = last ? call(*last, "gemm") : nullptr;
-    if (product == nullptr || find(product->inputs, "a")->value != weights) return std::nullopt;
-    found_.indices = {index, *last};
-    found_.v = find(product->inputs, "b")->value;
-    found_.result = product->outputs.front().value;
-    return match_scores(scores, index) && fits() ? std::optional(found_) : std::nullopt;
+/// The first of `id` and its sources behind views that only reshape that `stops` is true of; nothing if it is of none.
+template <class Stops>
+std::optional<ValueId> source_of(const Graph& graph, const Edges& edges, ValueId id, const Stops& stops) {
+  constexpr int most_views = 16;
+  for (int views = 0; !stops(id); ++views) {
+    const View* view = views == most_views ? nullptr : reshape_at(graph, edges.producer(id));
+    if (view == nullptr) return std::nullopt;
+    id = view->source;
   }
+  return id;
+}
 
- private:
-  const Call* call(size_t index, std::string_view operation) const {
-    const Call* found = std::get_if<Call>(&graph_.nodes()[index]);
-    return found != nullptr && found->request.operation == operation && is_plain(*found) ? found : nullptr;
-  }
-  static int64_t axis_of(const Call& softmax) {
-    for (const Attribute& each : softmax.request.attributes) {
-      if (each.name == "axis") return std::get<std::vector<int64_t>>(each.value).front();
-    }
-    return -1;
-  }
+/// The view that exchanges the last two dimensions of its source; null if `id` is none.
+const View* exchange_at(const Graph& graph, const Edges& edges, ValueId id) {
+  const auto index = edges.producer(id);
+  const View* view = index ? std::get_if<View>(&graph.nodes()[*index]) : nullptr;
+  const Permute* permute = view == nullptr ? nullptr : std::get_if<Permute>(&view->kind);
+  if (permute == nullptr || permute->order.size() < 2) return nullptr;
+  std::vector<size_t> order = permute->order;
+  std::swap(order[order.size() - 2], order.back());
+  return std::is_sorted(order.begin(), order.end()) ? view : nullptr;
+}
 
-  /// Goes up from the scores that `reader` alone reads: a bias, a scale, and the product of queries and keys.
-  bool match_scores(ValueId scores, size_t reader) {
-    const auto index = edges_.sole_user(scores) == reader ? edges_.producer(scores) : std::nullopt;
-    if (!index) return false;
-    if (const Call* product = call(*index, "gemm")) {
-      found_.indices.insert(*index);
-      found_.q = unscaled(find(product->inputs, "a")->value, *index);
-      found_.kt = unscaled(find(product->inputs, "b")->value, *index);
-      return true;
-    }
-    const Call* function = call(*index, "tensor_op");
-    const std::string* mode = function == nullptr ? nullptr : word_of(*function, "mode");
-    if (mode == nullptr || function->inputs.size() != 2) return false;
-    found_.indices.insert(*index);
-    const ValueId a = function->inputs[0].value, b = function->inputs[1].value;
-    if (*mode == "add") return match_bias(a, b, *index) || match_bias(b, a, *index);
-    const std::optional<float> factor = number_of(graph_, edges_, b);
-    if (*mode == "mul") {
-      if (factor) return take_scale(*factor) && match_scores(a, *index);
-      const std::optional<float> first = number_of(graph_, edges_, a);
-      return first && take_scale(*first) && match_scores(b, *index);
-    }
-    return *mode == "div" && factor && *factor != 0 && take_scale(1 / static_cast<double>(*factor)) &&
-           match_scores(a, *index);
-  }
-
-  bool take_scale(double factor) {
-    const double scale = found_.scale * factor;
-    if (!std::isfinite(static_cast<float>(scale)) || static_cast<float>(scale) == 0) return false;
-    found_.scale = scale;
-    return true;
-  }
-
-  /// A factor of the product without the number that it is multiplied by, for this product alone.
-  ValueId unscaled(ValueId factor, size_t reader) {
-    const auto index = edges_.sole_user(factor) == reader ? edges_.producer(factor) : std::nullopt;
-    const Call* function = index ? call(*index, "tensor_op") : nullptr;
-    const std::string* mode = function == nullptr ? nullptr : word_of(*function, "mode");
-    if (mode == nullptr || *mode != "mul" || function->inputs.size() != 2 || edges_.is_fixed(factor)) return factor;
-    for (const size_t number : {size_t{1}, size_t{0}}) {
-      const ValueId other = function->inputs[1 - number].value;
-      const std::optional<float> scale = number_of(graph_, edges_, function->inputs[number].value);
-      const bool is_same = graph_.value(other).extents == graph_.value(factor).extents &&
-                           graph_.value(other).dtype == graph_.value(factor).dtype;
-      if (!scale || !is_same || !take_scale(*scale)) continue;
-      found_.indices.insert(*index);
-      return other;
-    }
-    return factor;
-  }
-
-  /// The bias is added behind the scale: a scale of both would stand in front of it here.
-  bool match_bias(ValueId scores, ValueId bias, size_t reader) {
-    if (found_.bias || found_.scale != 1 || scores == bias || !is_floating(graph_.value(bias).dtype)) return false;
-    const AttentionMatch before = found_;
-    found_.bias = bias;
-    if (graph_.value(scores).extents == graph_.value(find_result(reader)).extents && match_scores(scores, reader)) {
-      return true;
-    }
-    found_ = before;
-    return false;
-  }
-  ValueId find_result(size_t index) const { return std::get<Call>(graph_.nodes()[index]).outputs.front().value; }
-
-  /// Whether images and heads are the same for queries, keys and values: one, two, or none of either.
-  bool fits() const {
-    const Extents &q = graph_.value(found_.q).extents, &kt = graph_.value(found_.kt).extents,
-                  &v = graph_.value(found_.v).extents;
-    if (q.size() < 2 || q.size() > 4 || kt.size() != q.size() || v.size() != q.size()) return false;
-    for (size_t d = 0; d + 2 < q.size(); ++d) {
-      if (kt[d] != q[d] || v[d] != q[d]) return false;
-    }
-    // Calls that run once stay apart from those of each run.
-    return std::none_of(found_.indices.begin(), found_.indices.end(),
-                        [&](size_t index) { return edges_.is_fixed(find_result(index)); });
-  }
-
-  const Graph& graph_;
-  const Edges& edges_;
-  AttentionMatch found_;
-};
+/// Results of functions of masks and biases, which many layers share: by the function, whether it is of a mask that
+/// hides, the operands before they were reshaped, and the result's extents.
+using MaskResults = std::map<std::tuple<TensorOpMode, bool, std::vector<ValueId>, Extents>, ValueId>;
 
 /// Puts the call in the place of the nodes, between views of four dimensions.
 class AttentionRewrite {
  public:
-  AttentionRewrite(Graph& graph, const AttentionMatch& match) : graph_(graph), match_(match) {
-    AttentionForward attention;
-    attention.q = add("q", with_four(match.q));
-    attention.k = add("k", transposed(with_four(match.kt)));
-    attention.v = add("v", with_four(match.v));
-    if (match.bias) attention.bias = add("bias", with_four(*match.bias));
-    const Value& result = graph_.value(match.result);
-    const ValueId y =
-        result.extents.size() == 4 ? match.result : graph_.add_value({{}, result.dtype, four(result.extents)});
-    attention.y = spec_of(graph_.value(y));
-    attention_ = attention;
-    call_.outputs.push_back({"y", y});
-    call_.numbers.emplace_back("scale", static_cast<float>(match.scale));
+  AttentionRewrite(Graph& graph, const Edges& edges, const AttentionMatch& match, const MaskResults& known)
+      : graph_(graph), edges_(edges), match_(match), known_(known) {
     for (const size_t index : match.indices) {
-      append_origins(call_.origins, std::get<Call>(graph_.nodes()[index]).origins);
+      const Call* each = std::get_if<Call>(&graph.nodes()[index]);
+      if (each != nullptr) append_origins(origins_, each->origins);
     }
   }
 
-  /// Whether the operation takes the call, and it costs no more than the calls apart.
+  /// Whether the operations take the calls, and these cost no more than those apart.
   bool pays(const Cost& cost) {
     try {
-      const Request request = attention_.request();
-      call_.request = request;
-      call_.request.operands.clear();
+      if (!build()) return false;
       std::vector<Request> apart;
       for (const size_t index : match_.indices) {
-        const auto own = request_of(graph_, std::get<Call>(graph_.nodes()[index]));
+        const Call* each = std::get_if<Call>(&graph_.nodes()[index]);
+        if (each == nullptr) continue;
+        const auto own = request_of(graph_, *each);
         if (!own) return false;
         apart.push_back(*own);
       }
-      return cost(request) < cost.sum(apart);
+      return cost.sum(requests_) < cost.sum(apart);
     } catch (const Error&) {
       return false;  // more elements than a kernel takes
     }
   }
 
-  std::vector<Node> nodes() {
-    const ValueId y = call_.outputs.front().value;
-    nodes_.emplace_back(std::move(call_));
-    if (y != match_.result) nodes_.emplace_back(View{Reshape{}, y, match_.result});
-    return std::move(nodes_);
-  }
+  std::vector<Node> nodes() { return std::move(nodes_); }
+  /// Results that the nodes make.
+  const MaskResults& results() const { return made_; }
 
  private:
-  static Extents four(Extents extents) {
-    while (extents.size() < 4) extents.insert(extents.end() - 2, 1);
-    return extents;
+  bool build() {
+    const Extents& scores = match_.scores;
+    const auto of_heads = [&](int64_t rows, int64_t columns) { return Extents{scores[0], scores[1], rows, columns}; };
+    const Extents q = graph_.value(match_.q).extents, v = graph_.value(match_.v).extents;
+    AttentionForward attention;
+    Call call;
+    const auto add = [&](const char* name, ValueId value) {
+      call.inputs.push_back({name, value});
+      return spec_of(graph_.value(value));
+    };
+    attention.q = add("q", shaped(match_.q, of_heads(scores[2], q.back())));
+    attention.k = add("k", keys(of_heads(scores[3], q.back())));
+    attention.v = add("v", shaped(match_.v, of_heads(scores[3], v.back())));
+    std::vector<ValueId> biases, sources;
+    for (const ScoreOperand& each : match_.biases) {
+      const auto bias = of_scores(each);
+      if (!bias) return false;
+      biases.push_back(*bias);
+      sources.push_back(each.value);
+    }
+    if (match_.mask) {
+      const ScoreMask& mask = *match_.mask;
+      const auto flags = of_scores(mask.flags);
+      if (!flags) return false;
+      if (std::isfinite(mask.fill)) {
+        const ValueId seen = number(0), hidden = number(hidden_score);
+        const std::vector<ValueId> operands{*flags, mask.hides ? hidden : seen, mask.hides ? seen : hidden};
+        biases.push_back(function(TensorOpMode::select, DType::f32, operands, {mask.flags.value}));
+      } else {
+        attention.mask = add(
+            "mask", mask.hides ? function(TensorOpMode::logical_not, DType::u8, {*flags}, {mask.flags.value}) : *flags);
+      }
+    }
+    if (biases.size() > 1) biases = {function(TensorOpMode::add, DType::f32, biases, sources)};
+    if (!biases.empty()) attention.bias = add("bias", biases.front());
+    if (match_.causal) {
+      attention.right = 0;
+      attention.align = *match_.causal;
+    }
+    const Value result = graph_.value(match_.result);
+    const Extents y = of_heads(scores[2], v.back());
+    const ValueId own = result.extents == y ? match_.result : graph_.add_value({{}, result.dtype, y});
+    attention.y = spec_of(graph_.value(own));
+    call.numbers.emplace_back("scale", static_cast<float>(match_.scale));
+    append(attention.request(), std::move(call), {"y", own}, false);
+    if (own != match_.result) nodes_.emplace_back(View{Reshape{}, own, match_.result});
+    return true;
   }
-  ValueId with_four(ValueId id) {
-    const Value value = graph_.value(id);
-    if (value.extents.size() == 4) return id;
-    const ValueId shaped = graph_.add_value({{}, value.dtype, four(value.extents)});
-    nodes_.emplace_back(View{Reshape{}, id, shaped});
-    return shaped;
+
+  /// Adds the call. Its cost counts unless it runs once.
+  void append(Request request, Call call, Operand result, bool is_fixed) {
+    if (!is_fixed) requests_.push_back(request);
+    request.operands.clear();
+    call.request = std::move(request);
+    call.outputs.push_back(std::move(result));
+    call.origins = origins_;
+    nodes_.emplace_back(std::move(call));
   }
-  ValueId transposed(ValueId id) {
-    Value value = graph_.value(id);
-    std::swap(value.extents[2], value.extents[3]);
-    const ValueId turned = graph_.add_value({{}, value.dtype, value.extents});
-    nodes_.emplace_back(View{Permute{{0, 1, 3, 2}}, id, turned});
-    return turned;
+
+  ValueId shaped(ValueId id, const Extents& extents) {
+    const auto is_shaped = [&](ValueId each) { return graph_.value(each).extents == extents; };
+    const auto source = source_of(graph_, edges_, id, is_shaped);
+    return source ? *source : view(Reshape{}, id, extents);
   }
-  TensorSpec add(const char* name, ValueId value) {
-    call_.inputs.push_back({name, value});
-    return spec_of(graph_.value(value));
+
+  /// The keys, with their elements innermost.
+  ValueId keys(const Extents& extents) {
+    const auto is_exchange = [&](ValueId each) {
+      if (exchange_at(graph_, edges_, each) == nullptr) return false;
+      const Extents& own = graph_.value(each).extents;
+      return own[own.size() - 2] == extents[3] && own.back() == extents[2];
+    };
+    if (const auto across = source_of(graph_, edges_, match_.kt, is_exchange)) {
+      return shaped(exchange_at(graph_, edges_, *across)->source, extents);
+    }
+    const ValueId across = shaped(match_.kt, {extents[0], extents[1], extents[3], extents[2]});
+    return view(Permute{{0, 1, 3, 2}}, across, extents);
+  }
+
+  /// The operand as it repeats to images, heads, queries and keys; nothing if it repeats along a part of one of these.
+  std::optional<ValueId> of_scores(const ScoreOperand& operand) {
+    const Extents& own = graph_.value(operand.value).extents;
+    const auto extents =
+        operand.whole == match_.scores ? std::optional(own) : repeated_in(own, operand.whole, match_.scores);
+    return extents ? std::optional(shaped(operand.value, *extents)) : std::nullopt;
+  }
+
+  /// The function of the operands, which are numbers and reshaped `sources`.
+  ValueId function(TensorOpMode mode, DType dtype, const std::vector<ValueId>& operands, std::vector<ValueId> sources) {
+    TensorOp op;
+    Call call;
+    Extents extents(4, 1);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const Value& value = graph_.value(operands[i]);
+      (i == 0 ? op.a : i == 1 ? op.b.emplace() : op.c.emplace()) = spec_of(value);
+      call.inputs.push_back({std::string(1, "abc"[i]), operands[i]});
+      for (size_t d = 0; d < 4; ++d) extents[d] = value.extents[d] == 1 ? extents[d] : value.extents[d];
+    }
+    const auto is_fixed = [&](ValueId id) { return edges_.is_fixed(id); };
+    const bool are_fixed = std::all_of(sources.begin(), sources.end(), is_fixed);
+    const auto is_computed = [&](ValueId id) { return reshape_at(graph_, edges_.producer(id)) == nullptr; };
+    for (ValueId& source : sources) source = source_of(graph_, edges_, source, is_computed).value_or(source);
+    const std::tuple key(mode, match_.mask && match_.mask->hides, std::move(sources), extents);
+    const auto known = known_.find(key);
+    if (known != known_.end() && edges_.producer(known->second) < *match_.indices.rbegin()) return known->second;
+    const ValueId y = graph_.add_value({{}, dtype, extents});
+    op.mode = mode;
+    op.y = spec_of(graph_.value(y));
+    append(op.request(), std::move(call), {"y", y}, are_fixed);
+    made_[key] = y;
+    return y;
+  }
+
+  ValueId number(double each) { return constant_of(graph_, DType::f32, {1, 1, 1, 1}, {each}); }
+
+  ValueId view(ViewKind kind, ValueId source, const Extents& extents) {
+    const ValueId result = graph_.add_value({{}, graph_.value(source).dtype, extents});
+    nodes_.emplace_back(View{std::move(kind), source, result});
+    return result;
   }
 
   Graph& graph_;
+  const Edges& edges_;
   const AttentionMatch& match_;
-  AttentionForward attention_;
-  Call call_;
+  const MaskResults& known_;
+  MaskResults made_;
+  std::vector<std::string> origins_;
   std::vector<Node> nodes_;
+  std::vector<Request> requests_;  // of the calls that run each time
 };
 
 }  // namespace
 
 void recognise_attention(Graph& graph, const Cost& cost) {
   Edges edges(graph);
+  int64_t elements_left = int64_t{1} << 26;
+  MaskResults results;
   for (size_t index = 0; index < graph.nodes().size();) {
-    const auto match = edges.is_free(index) ? std::nullopt : AttentionMatcher(graph, edges).match(index);
+    const auto match = edges.is_free(index) ? std::nullopt : attention_at(graph, edges, index, elements_left);
     if (match) {
-      AttentionRewrite rewrite(graph, *match);
+      AttentionRewrite rewrite(graph, edges, *match, results);
       if (rewrite.pays(cost)) {
         edges.replace(match->indices, rewrite.nodes());
+        for (const auto& [key, value] : rewrite.results()) results.insert_or_assign(key, value);
         if (!Effort::may_go_on(edges)) return;
         index = *match->indices.begin();  // those behind have moved up
         continue;

@@ -20,9 +20,10 @@ void fold_normalisations(Graph& graph);
 /// that strides can say in every layout.
 void recognise_normalisations(Graph& graph);
 
-/// Makes one attention_forward of the chain that exporters write: a product of queries and keys, a factor or divisor, a
-/// mask that is added, the softmax, and the product with the values; where nothing else reads what stands between, and
-/// the call costs less than those.
+/// Makes one attention_forward of the chain that exporters write: a product of queries and keys, a factor or divisor,
+/// masks that are added or that select scores, the softmax, zeros in the place of its NaN, and the product with the
+/// values; where nothing else reads what stands between, and the call costs less than those. Two biases become one by a
+/// tensor_op, and so does a mask that puts in a finite number. A constant triangle becomes attribute `right`.
 void recognise_attention(Graph& graph, const Cost& cost);
 
 /// Lets calls do what follows them in stages of their epilogues: `bias`, `add`, `relu` and `clip`, in that order, where
