@@ -303,9 +303,9 @@ class AttentionMatcher {
     return found;
   }
 
-  /// Makes a rule on places of the triangle. Its finite numbers stay numbers where something else may hide all keys that
-  /// a query sees: then the keys behind its place count. Of the lowest number they count only where nothing else hides
-  /// them, in rows of padding: that is given up, for old exports of GPT-2 have it.
+  /// Makes a rule on places of the triangle. Its finite numbers stay numbers where something else may hide all keys
+  /// that a query sees: then the keys behind its place count. Of the lowest number they count only where nothing else
+  /// hides them, in rows of padding: that is given up, for old exports of GPT-2 have it.
   bool settle_triangle() {
     const bool is_alone = found_.biases.empty() && !found_.mask;
     if (found_.mask && std::isfinite(found_.mask->fill) && (triangle_ || !found_.biases.empty())) return false;
@@ -343,8 +343,8 @@ class AttentionMatcher {
       if (!shapes_.back().empty() && shapes_.back().back() == q.back()) shapes_.back().back() = keys;
     }
     for (const Extents& shape : shapes_) {
-      const bool is_better = shape.size() >= 2 && shape.size() <= 4 &&
-                             (scores.size() > 4 || shape.size() > scores.size());
+      const bool is_better =
+          shape.size() >= 2 && shape.size() <= 4 && (scores.size() > 4 || shape.size() > scores.size());
       if (is_better && shape[shape.size() - 2] == queries && shape.back() == keys) {
         scores = shape;
       }

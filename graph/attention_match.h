@@ -37,8 +37,9 @@ struct AttentionMatch {
   Extents scores;                        ///< Images, heads, queries and keys.
 };
 
-/// The chain whose softmax is the node at `index`; nothing if it is none. `elements_left`: how many elements of constants
-/// may still be looked at.
-std::optional<AttentionMatch> attention_at(const Graph& graph, const Edges& edges, size_t index, int64_t& elements_left);
+/// The chain whose softmax is the node at `index`; nothing if it is none. `elements_left`: how many elements of
+/// constants may still be looked at.
+std::optional<AttentionMatch> attention_at(const Graph& graph, const Edges& edges, size_t index,
+                                           int64_t& elements_left);
 
 }  // namespace kiln::graph

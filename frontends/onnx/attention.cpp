@@ -12,6 +12,7 @@
 namespace kiln::onnx_frontend {
 namespace {
 
+constexpr int64_t first_with_short_masks = 24;  // opset
 enum Input : int { q_input, k_input, v_input, mask_input, past_key_input, past_value_input, lengths_input };
 enum Output : int { y_output, present_key_output, present_value_output, products_output };
 
@@ -41,13 +42,21 @@ ValueId with_past(Node& node, ValueId present, int input, int output) {
   return both;
 }
 
-/// Keys or values of a cache as far as the mask goes: those behind it do not count for any image.
+/// Whether queries stand at the end of all keys.
+bool stands_at_end(const Node& node) {
+  const auto number = [&](const char* name, int64_t fallback) { return node.attributes().integer(name, fallback); };
+  const bool has_window =
+      number("is_causal", 0) != 0 || number("left_window_size", -1) >= 0 || number("right_window_size", -1) >= 0;
+  return has_window && node.has(past_key_input);
+}
+
+/// Keys or values as far as the mask goes: those behind it are hidden.
 ValueId under_mask(const Node& node, ValueId cached) {
-  if (!node.has(mask_input) || !node.has(lengths_input) || node.rank(mask_input) == 0) return cached;
+  if (node.opset() < first_with_short_masks || !node.has(mask_input) || node.rank(mask_input) == 0) return cached;
   graph::Graph& graph = node.graph();
   Extents extents = graph.value(cached).extents;
   const int64_t keys = node.extents(mask_input).back();
-  if (keys <= 1 || keys >= extents[2]) return cached;
+  if (keys >= extents[2] || (stands_at_end(node) && !node.has(lengths_input))) return cached;
   extents[2] = keys;
   return graph.slice(cached, {0, 0, 0, 0}, extents, {1, 1, 1, 1});
 }
@@ -59,9 +68,8 @@ void add_mask(const Node& node, AttentionForward& attention, std::vector<graph::
   const Extents& mask = node.extents(mask_input);
   const int64_t keys = attention.k.extents[2];
   if (mask.empty() || mask.size() > 4) node.fail(fmt::format("its mask is {}", fmt::join(mask, "x")));
-  if (mask.back() != keys && mask.back() != 1) {
-    refuse(fmt::format("its mask has {} keys of {}", mask.back(), keys));
-  }
+  const bool repeats = mask.back() == 1 && node.opset() < first_with_short_masks;
+  if (mask.back() != keys && !repeats) refuse(fmt::format("its mask has {} keys of {}", mask.back(), keys));
   const ValueId value = with_rank(graph, node.operand(mask_input), 4);
   const bool is_boolean = node.is_integer(mask_input);
   (is_boolean ? attention.mask : attention.bias) = spec_of(graph, value);

@@ -45,23 +45,39 @@ def test_node_tests(cases, tmp_path, context):
     assert right >= 2 * refused, f"{right} are right, {refused} refused"
 
 
-def attention_file(path, mask, lengths):
+def attention_file(path, mask, opset=24, past=False, **attributes):
     """3 queries and 5 keys, and a mask of `mask` keys."""
-    extents = {"q": (1, 2, 3, 8), "k": (1, 2, 5, 8), "v": (1, 2, 5, 8), "m": (3, mask)}
+    keys = (1, 2, 2, 8) if past else (1, 2, 5, 8)
+    extents = {"q": (1, 2, 3, 8), "k": keys, "v": keys, "m": (3, mask)}
+    if past:
+        extents |= {"past_k": (1, 2, 3, 8), "past_v": (1, 2, 3, 8)}
     inputs = [files.value(name, "float", given) for name, given in extents.items()]
-    names = list(extents)
-    if lengths:
-        inputs.append(files.value("n", "int64", (1,)))
-        names += ["", "", "n"]
     outputs = [files.value("y", "float", (1, 2, 3, 8))]
-    path.write_bytes(files.model([files.node("Attention", names, ["y"])], inputs, outputs, opset=24))
+    node = files.node("Attention", list(extents), ["y"], **attributes)
+    path.write_bytes(files.model([node], inputs, outputs, opset=opset))
     return path
 
 
-def test_a_mask_of_fewer_keys_than_there_are_needs_the_keys_that_count(tmp_path, context):
-    """docs/onnx.md says so; a mask of one key repeats."""
+@pytest.mark.parametrize("keys, causal", [(5, 0), (3, 0), (1, 0), (4, 1)])
+def test_a_mask_of_fewer_keys_hides_the_others(tmp_path, context, keys, causal):
+    rng = np.random.default_rng(1)
+    q, k, v = (rng.standard_normal((1, 2, each, 8), np.float32) for each in (3, 5, 5))
+    mask = rng.standard_normal((3, keys), np.float32)
+    model = kiln.onnx.load(attention_file(tmp_path / "attention.onnx", keys, is_causal=causal), context=context)
+    scores = q @ k.transpose(0, 1, 3, 2) / 8**0.5
+    scores += np.pad(mask, ((0, 0), (0, 5 - keys)), constant_values=-np.inf)
+    if causal:
+        scores[..., ~np.tri(3, 5, dtype=bool)] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(np.asarray(model(q=q, k=k, v=v, m=mask)), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_masks_of_fewer_keys_that_are_refused(tmp_path, context):
+    """Before opset 24, where one of one key repeats; and where places count from the end of the keys."""
     path = tmp_path / "attention.onnx"
-    for mask, lengths in ((5, False), (1, False), (3, True)):
-        assert kiln.onnx.load(attention_file(path, mask, lengths), context=context)
-    with pytest.raises(kiln.Unsupported, match="its mask has 3 keys of 5"):
-        kiln.onnx.load(attention_file(path, 3, False), context=context)
+    assert kiln.onnx.load(attention_file(path, 1, opset=23), context=context)
+    assert kiln.onnx.load(attention_file(path, 3, past=True), context=context)
+    for given in ({"opset": 23}, {"past": True, "is_causal": 1}):
+        with pytest.raises(kiln.Unsupported, match="its mask has 3 keys of 5"):
+            kiln.onnx.load(attention_file(path, 3, **given), context=context)
