@@ -24,7 +24,7 @@ int64_t axis_of(const Call& softmax) {
 
 /// Whether a number stands for "hidden": where a query sees a key at all, one whose score is `fill` has a weight of 0.
 ///
-/// That holds of -inf. Of a finite number it holds unless all scores that the query sees lie below fill + 104, where
+/// -inf does. A finite number does unless all scores that the query sees lie below fill + 104, where
 /// exp(fill - maximum) starts to count. Scores of -1e8 take queries and keys with elements of some thousands, and f16
 /// has none below -65504. Scores of -1e4 can be: that number stays a number.
 bool hides(float fill, DType dtype) {

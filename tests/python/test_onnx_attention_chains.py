@@ -161,7 +161,7 @@ def test_chains_are_attention(form, opset, random, tmp_path, context):
 
 
 def test_numbers_that_scores_may_be_stay(random, tmp_path, context):
-    """Of scores that all lie below -1e4, those that a mask makes -1e4 have the weight."""
+    """Scores that a mask makes -1e4 have the weight where all others lie below."""
     for fill in (-1e4, 0.0):
         chain, fused, plain = models_of(seen(fill, N, 1, M, L), random, tmp_path / "chain.onnx", context, 17)
         assert "attention_forward" not in str(fused)
