@@ -277,4 +277,26 @@ std::optional<Contender> Comparison::cutlass(const Request& request, const std::
   return best;
 }
 
+std::optional<Contender> Comparison::triton(const Request& request, const std::vector<TritonProgram>& programs) {
+  const checking::DeviceOperands operands(context_, request, checking::Placement::as_allocated);
+  std::optional<Contender> best;
+  const TritonProgram* chosen = nullptr;
+  for (const TritonProgram& program : programs) {
+    try {
+      TritonPeer peer(context_, program);
+      if (peer.request().key() != request.key()) continue;
+      const Contender contender = timed(program.name, operands, peer.checkable());
+      if (best && contender.seconds >= best->seconds) continue;
+      best = contender;
+      chosen = &program;
+    } catch (const Error& error) {
+      remark(fmt::format("Triton's {}", program.name), error);
+    }
+  }
+  if (!best) return best;
+  TritonPeer peer(context_, *chosen);
+  check(*best, peer.smaller(), peer.smaller_checkable());
+  return best;
+}
+
 }  // namespace kiln::bench

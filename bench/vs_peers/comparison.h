@@ -15,6 +15,7 @@
 #include "kiln/generator/catalogue.h"
 #include "kiln/store/file_store.h"
 #include "kiln/tuner/search.h"
+#include "triton_peer.h"
 
 namespace kiln::bench {
 
@@ -56,6 +57,8 @@ class Comparison {
   /// The fastest of CUTLASS's kernels with these tiles and numbers of slices. Nothing if none serves.
   std::optional<Contender> cutlass(const Request& request, const std::vector<CutlassTile>& tiles,
                                    const std::vector<int>& slices);
+  /// The fastest of these kernels of Triton that compute the request. Nothing if none does.
+  std::optional<Contender> triton(const Request& request, const std::vector<TritonProgram>& programs);
   const Target& target() const { return target_; }
   /// Variants that were refused, could not be timed or were wrong, with the reason, since the last call.
   std::vector<std::string> take_remarks();

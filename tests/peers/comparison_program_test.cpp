@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "peer_kernels.h"
 #include "program.h"
 
 namespace kiln::bench::comparison_program_test {
@@ -63,6 +64,20 @@ TEST_F(ComparisonProgramTest, ChecksALargeTileByASmallerRequest) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(ContainsRegex("  at tiles .* right gemm_tensor BLOCK_K=64,BLOCK_M=256,BLOCK_N=128,"),
                                  Not(HasSubstr("WRONG"))));
+}
+
+TEST_F(ComparisonProgramTest, HasARowForTheBestOfTritonForAttention) {
+  const cli::Outcome outcome = run(KILN_BENCH_VS_PEERS, {"--verbose", "--candidates", "1", "--triton",
+                                                         KILN_TRITON_ATTENTION, KILN_ATTENTION_REQUESTS});
+  if (has_no_peers(outcome) || outcome.out.find("no kernel of Triton") != std::string::npos) {
+    GTEST_SKIP() << outcome.err << why_no_triton();
+  }
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(
+      outcome.out,
+      AllOf(ContainsRegex("  Triton .* right attention_0_.*\n  Kiln .* right attention_.*\n.*x of Triton's speed"),
+            ContainsRegex("  Triton .* right attention_1_"), HasSubstr("2 rows: geometric mean"),
+            ContainsRegex("    .* us .* attention_0_64x64_stages=3_warps=4"), Not(HasSubstr("WRONG"))));
 }
 
 }  // namespace

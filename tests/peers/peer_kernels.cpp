@@ -1,9 +1,6 @@
 #include "peer_kernels.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "kernel_folder.h"
 #include "variant_check.h"
@@ -13,24 +10,10 @@ namespace {
 
 const std::filesystem::path folder = KILN_TRITON_KERNELS;
 
-std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace
 
 std::vector<TritonProgram> triton_programs() {
-  std::vector<TritonProgram> programs;
-  if (!std::filesystem::exists(folder)) return programs;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::filesystem::path path = entry.path();
-    if (path.extension() != ".json") continue;
-    const std::string description = content(path);
-    programs.push_back({path.stem(), content(path.replace_extension(".ptx")), description});
-  }
-  std::sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  return programs;
+  return triton_programs(folder);
 }
 
 std::string why_no_triton() {

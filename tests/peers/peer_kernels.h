@@ -7,15 +7,11 @@
 #include "kiln/checking/check.h"
 #include "kiln/generator/request.h"
 #include "kiln/store/file_store.h"
+#include "triton_peer.h"
 
 namespace kiln::bench {
 
-/// A kernel that triton_kernels.py made.
-struct TritonProgram {
-  std::string name, ptx, description;  ///< The description is JSON: the request, and the launch.
-};
-
-/// All of them, by name; none where Triton was not there when the tests were built.
+/// All kernels that triton_kernels.py made, by name; none where Triton was not there when the tests were built.
 std::vector<TritonProgram> triton_programs();
 std::string why_no_triton();
 
