@@ -76,6 +76,7 @@ CALLS = {
     "values of another width": (inputs(v=(2, HEADS, L, 4)), lambda A, q, k, v: A(q, k, v)),
     "more queries than keys": (inputs(k=(2, HEADS, 2, D)), lambda A, q, k, v: A(q, k, v, is_causal=True)),
     "causal": (inputs(), lambda A, q, k, v: A(q, k, v, is_causal=True)),
+    "many elements": (inputs((1, 2, M, 300), (1, 2, L, 300), (1, 2, L, 132)), lambda A, q, k, v: A(q, k, v)),
     "a scale": (inputs(), lambda A, q, k, v: A(q, k, v, scale=-0.75)),
     "heads that are inside": (
         inputs((2, M, HEADS, D), (2, L, HEADS, D)),
@@ -310,6 +311,7 @@ WRONG = [
     ("scale is 'large'", (Q, KEYS, KEYS), {"scale": "large"}),
 ]
 NOT_SERVED = [
+    ("queries of 1025 elements", (Q[..., :1].repeat(1, 1, 1, 1025), KEYS[..., :1].repeat(1, 1, 1, 1025), KEYS), {}),
     ("torch.float64", (Q.double(), KEYS.double(), KEYS.double()), {}),
     ("a scale of 0.0", (Q, KEYS, KEYS), {"scale": 0.0}),
     ("a scale of 1e-45", (Q, KEYS, KEYS), {"scale": 1e-45}),

@@ -20,6 +20,7 @@ from .product import linear
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
 Extents = tuple[int, ...]
+_MOST_ELEMENTS = 1024  # of a query or value in a request
 _LEAST_SCALE = torch.finfo(torch.float32).tiny  # smaller ones may be 0 as float32, which is another scale to Kiln
 
 
@@ -102,6 +103,7 @@ def _require_elements(query: Tensor, key: Tensor, value: Tensor, least: int) -> 
     require(fits, f"query, key and value are of {shapes}", "give query and key equal elements, a value for each key")
     for name, each in (("queries", query), ("values", value)):
         require_served(each.shape[-1] > 0, f"{name} without elements")
+        require_served(each.shape[-1] <= _MOST_ELEMENTS, f"{name} of {each.shape[-1]} elements")
 
 
 def scaled_dot_product_attention(
@@ -324,6 +326,7 @@ def multi_head_attention_forward(
     require(0 <= p <= 1, f"dropout_p is {p}", "give a probability, from 0 to 1")
     width, heads = integer("embed_dim_to_check", embed_dim_to_check), integer("num_heads", num_heads)
     _require_rows(query, key, value, width, heads)
+    require_served(width // heads <= _MOST_ELEMENTS, f"heads of {width // heads} elements")
     separate = flag("use_separate_proj_weight", use_separate_proj_weight)
     three = (q_proj_weight, k_proj_weight, v_proj_weight) if separate else (None, None, None)
     before = _Projections(None if separate else in_proj_weight, three, in_proj_bias)
