@@ -97,6 +97,10 @@ CALLS = {
         inputs(k=(2, 2, L, D), v=(2, 1, L, D)),
         lambda A, q, k, v: A(q, k, v, enable_gqa=True, is_causal=True),
     ),
+    "groups and a head of keys": (
+        inputs(k=(2, 1, L, D), v=(2, 2, L, D)),
+        lambda A, q, k, v: A(q, k, v, enable_gqa=True),
+    ),
     "bools": (inputs(), lambda A, q, k, v: A(q, k, v, SEEN)),
     "bools of queries and keys": (inputs(), lambda A, q, k, v: A(q, k, v, SEEN[0, 0])),
     "bools of keys": (inputs(), lambda A, q, k, v: A(q, k, v, SEEN[:, :1, :1])),
@@ -157,6 +161,16 @@ def test_results_and_gradients_are_pytorch_s(name):
     if has_function and "another width" not in name:
         expected = call(F.scaled_dot_product_attention, *tensors)
         close(mine[:1], [expected])
+
+
+def test_a_mask_that_repeats_in_memory_has_a_gradient_of_each_element():
+    q, k, v = inputs()
+
+    def gradients(function, dtype):
+        mask = FLOATS[0, 0].to(dtype).expand(2, HEADS, M, L).requires_grad_()
+        return with_gradients(lambda mask: function(*(each.to(dtype) for each in (q, k, v)), mask), [mask])
+
+    close(gradients(K.scaled_dot_product_attention, torch.float32), gradients(reference, torch.float64))
 
 
 def test_results_lie_in_memory_as_queries_do():
@@ -434,6 +448,7 @@ def test_multi_head_attention_of_other_keys_is_pytorch_s():
     net = nn.MultiheadAttention(WIDTH, 2)
     same_with_gradients(net, q, memory, memory, need_weights=False)
     same_with_gradients(net, q, memory, memory + 1)
+    same_with_gradients(net, q, q + 1, q, need_weights=False)
     same_with_gradients(nn.MultiheadAttention(WIDTH, 2, vdim=4), q, memory, values, need_weights=False)
     same_with_gradients(nn.MultiheadAttention(WIDTH, 2, kdim=4, bias=False), q, values, memory, need_weights=False)
 
@@ -454,9 +469,11 @@ def test_the_hint_that_a_mask_is_causal_takes_its_place():
     close([y], [expected])
     (line,) = (each for each in requests if each.startswith("attention"))
     assert " right=0" in line and "bias" not in line
-    words["key_padding_mask"] = PADDED
+    words["need_weights"] = True
+    close(K.multi_head_attention_forward(x, x, x, WIDTH, 2, *weights, **words, is_causal=True), net(x, x, x, **words))
+    words |= {"need_weights": False, "key_padding_mask": PADDED}
+    words["attn_mask"] = ALL_HEADS  # beside padding the mask itself counts
     y, _ = K.multi_head_attention_forward(x, x, x, WIDTH, 2, *weights, **words, is_causal=True)
-    words["attn_mask"] = causal_mask() != 0
     close([y], [net(x, x, x, **words)[0]])
     with pytest.raises(kiln.InvalidArgument, match="without attn_mask"):
         K.multi_head_attention_forward(x, x, x, WIDTH, 2, *weights, is_causal=True)
@@ -689,6 +706,17 @@ def test_requests_of_a_layer_are_recorded():
     with kt.record() as own:
         optimized(net)(x, x, x, **words)[0].sum().backward()
     assert list(own) == list(requests)
+
+
+@pytest.mark.parametrize("first", (False, True))
+def test_rows_of_a_layer_keep_their_order_in_memory(first):
+    x = torch.randn(2, M, WIDTH)
+    net = optimized(nn.MultiheadAttention(WIDTH, 2, batch_first=first))
+    with kt.record() as requests:
+        net(*[x if first else x.transpose(0, 1).contiguous()] * 3, need_weights=False)
+    (line,) = (each for each in requests if each.startswith("attention"))
+    images, rows = (3 * M * WIDTH, 3 * WIDTH) if first else (3 * WIDTH, 2 * 3 * WIDTH)
+    assert f" q=f32:2x2x{M}x{WIDTH // 2}:{images},{WIDTH // 2},{rows},1 " in line
 
 
 @pytest.mark.skipif(not hasattr(torch, "export"), reason="this PyTorch has no torch.export, which 2.1 has")
