@@ -173,6 +173,30 @@ def test_gradients_of_gradients(cell):
         torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("cell", ("lstm", "gru"))
+def test_states_alone_have_gradients(cell):
+    torch.manual_seed(10)
+    net, x = CELLS[cell](FEATURES, HIDDEN).requires_grad_(False), torch.randn(STEPS, IMAGES, FEATURES)
+
+    def gradients(of):
+        h0 = [torch.full((1, IMAGES, HIDDEN), 0.25 + i, requires_grad=True) for i in range(2 if cell == "lstm" else 1)]
+        y, _ = of(x, tuple(h0) if cell == "lstm" else h0[0])
+        return torch.autograd.grad(y.square().sum(), h0)
+
+    torch.testing.assert_close(gradients(optimized(net)), gradients(net), rtol=1e-4, atol=1e-5)
+
+
+def test_autocast_of_packed_sequences_keeps_types_as_pytorch_does():
+    torch.manual_seed(11)
+    net, packed = nn.LSTM(FEATURES, HIDDEN), pack_sequence([torch.randn(length, FEATURES) for length in (3, 2)])
+    given = torch.randn(1, 2, HIDDEN), torch.randn(1, 2, HIDDEN)
+    with torch.autocast("cpu", torch.bfloat16), kt.record() as requests:
+        results, expected = tensors(optimized(net)(packed, given)), tensors(net(packed, given))
+    assert [each.dtype for each in results] == [each.dtype for each in expected]
+    (line,) = (each for each in requests if each.startswith("recurrent"))
+    assert " gates=bf16:" in line and " r=bf16:" in line
+
+
 def test_half_precision_and_autocast():
     torch.manual_seed(7)
     x = torch.randn(STEPS, IMAGES, FEATURES)
@@ -271,11 +295,15 @@ def test_wrong_arguments_raise_pytorch_s_errors():
         ((x[:0], (h, h), weights, *words), "no step"),
         ((x.flatten(0, 1), torch.tensor([1, 2]), (h, h), weights, *words[:-1]), "batch_sizes"),
         ((x.flatten(0, 1), torch.tensor([3, 3]), (h, h), weights, *words[:-1]), "batch_sizes"),
+        ((x[0], torch.tensor([3, 0]), (h, h), weights, *words[:-1]), r"batch_sizes are \[3, 0\]"),
+        ((x[0, :0], torch.tensor([0]), (h, h), weights, *words[:-1]), "batch_sizes has no image"),
     ):
         with pytest.raises(kiln.InvalidArgument, match=message):
             K.lstm(*given)
     with pytest.raises(TypeError, match="batch_first"):
         K.lstm(x, (h, h), weights, *words[:-1])
+    with pytest.raises(kiln.InvalidArgument, match="one of two biases is given"):
+        K.lstm_cell(x[0], (h[0], h[0]), *weights[:3])
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm", "rnn_tanh"])
