@@ -374,7 +374,7 @@ INSTANTIATE_TEST_SUITE_P(
             "there is c0 with cell=gru (only cell=lstm has it"},
         Bad{"recurrent_forward gates=f32:2x3x1x6 r=f32:1x6x2 cell=gru peepholes=f32:1x6",
             "there is peepholes with cell=gru"},
-        Bad{"recurrent_forward gates=f32:2x3x1x8 r=f32:1x8x2 batch_invariant", "batch_invariant"},
+        Bad{"recurrent_forward gates=f32:2x3x1x8 r=f32:1x8x2 batch_invariant", "its kernels keep no order of sums"},
         Bad{"recurrent_backward dy=f32:2x3x2 r=f32:1x8x2 saved=f32:2x3x1x10", "dy has 3 dimensions (it is N,T,D,H"},
         Bad{"recurrent_backward dy=f32:2x3x1x3 r=f32:1x8x2 saved=f32:2x3x1x10",
             "dy has H 3, and r has H 2 (they have to be equal)"},
@@ -478,6 +478,7 @@ INSTANTIATE_TEST_SUITE_P(
             "dbias has extents 1x4x5x7, expected 2x4x5x7 (N, H and M of q, and L of k)"},
         Bad{attention_gradient + " left=-2", "left is -2"},
         Bad{attention_gradient + " align=end", "align=end without left or right"},
+        Bad{attention_gradient + " batch_invariant", "it cannot be batch_invariant: its kernels keep no order of sums"},
         Bad{attention_gradient + " dk=f32:2x2x7x8:0,56,8,1", "elements of output dk share memory"}));
 
 }  // namespace

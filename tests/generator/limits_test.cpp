@@ -144,6 +144,30 @@ INSTANTIATE_TEST_SUITE_P(
         Limit{"resize x=f32:1x1x2147483647 up=1 down=2147483647", "resize x=f32:1x1x2147483648 up=1 down=2147483648",
               "up and down are 1 to 2147483647"}));
 
+const std::string attention = "attention_forward q=f32:1x1x4x8 k=f32:1x1x4x8 v=f32:1x1x4x8";
+
+INSTANTIATE_TEST_SUITE_P(
+    Attention, Limits,
+    testing::Values(
+        Limit{"attention_forward q=f32:1x1x4x1024 k=f32:1x1x4x1024 v=f32:1x1x4x1024",
+              "attention_forward q=f32:1x1x4x1025 k=f32:1x1x4x1025 v=f32:1x1x4x1024", "q has elements of 1025 numbers"},
+        Limit{"attention_forward q=f32:1x1x536870911x1 k=f32:1x1x7x1 v=f32:1x1x7x1",
+              "attention_forward q=f32:1x1x536870912x1 k=f32:1x1x7x1 v=f32:1x1x7x1", "there are 536870912 queries"},
+        Limit{"attention_forward q=f32:1x1x7x1 k=f32:1x1x536870911x1 v=f32:1x1x536870911x1",
+              "attention_forward q=f32:1x1x7x1 k=f32:1x1x536870912x1 v=f32:1x1x536870912x1", "and 536870912 keys"},
+        Limit{attention + " left=536870911", attention + " left=536870912", "left is 536870912"},
+        Limit{attention + " right=0 align=end", attention + " align=end", "align=end without left or right"},
+        Limit{attention + " left=0 align=end", attention + " left=-1 align=end", "align=end without left or right"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Recurrent, Limits,
+    testing::Values(Limit{"recurrent_forward gates=f32:1x2147483647x1x1 r=f32:1x1x1 cell=tanh",
+                          "recurrent_forward gates=f32:1x2147483648x1x1 r=f32:1x1x1 cell=tanh",
+                          "gates has T 2147483648"},
+                    Limit{"recurrent_forward gates=f32:1x1x1x268435455 r=f32:1x268435455x268435455 cell=tanh",
+                          "recurrent_forward gates=f32:1x1x1x268435456 r=f32:1x268435456x268435456 cell=tanh",
+                          "r has H 268435456"}));
+
 TEST(ScalesOfResize, AreFractionsFromAHundredTwentyEighthToAHundredTwentyEight) {
   const auto scale = [](float value) {
     const ResizeScale fraction = ResizeScale::of(value);

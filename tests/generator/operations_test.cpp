@@ -241,8 +241,9 @@ TEST(Attention, InfersItsResults) {
 
 TEST(Attention, CountsTheLeastWork) {
   const Request layer = Request::parse(
-      "attention_forward q=f16:2x4x5x8 k=f16:2x2x7x8 v=f16:2x2x7x6 mask=u8:2x1x1x7 lse=f32:2x4x5 right=0 beta=1");
+      "attention_forward q=f16:2x4x5x8 k=f16:2x2x7x8 v=bf16:2x2x7x6 mask=u8:2x1x1x7 lse=f32:2x4x5 right=0 beta=1");
   const Work forward = operation("attention_forward").work(layer);
+  EXPECT_EQ(forward.factors, DType::f16) << "of the products of queries and keys";
   EXPECT_EQ(forward.flops, 2.0 * 2 * 4 * (1 + 2 + 3 + 4 + 5) * (8 + 6));
   EXPECT_EQ(forward.read_bytes, 2.0 * 2 * (4 * 5 * 8 + 2 * 7 * 8 + 2 * 7 * 6 + 4 * 5 * 6) + 2 * 7) << "y too";
   EXPECT_EQ(forward.write_bytes, 2.0 * 2 * 4 * 5 * 6 + 4.0 * 2 * 4 * 5);
@@ -378,6 +379,9 @@ TEST(ScalarRules, SayWhatACallMayGive) {
     EXPECT_EQ(rules_of("cross_entropy_" + pass + " x=f32:3x4 smoothing=any"), "smoothing 0..1");
   }
   EXPECT_EQ(rules_of("dropout x=f32:3x4"), "p 0..1");
+  const std::string attention = "attention_forward q=f32:1x2x3x4 k=f32:1x2x5x4 v=f32:1x2x5x4";
+  EXPECT_EQ(rules_of(attention), "");
+  EXPECT_EQ(rules_of(attention + " dropout=any"), "dropout 0..1");
 }
 
 // A call that gives no numbers has these; checks give others, where fills of small integers meet every branch.

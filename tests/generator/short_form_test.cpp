@@ -55,6 +55,15 @@ TEST(ShortForm, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("local_norm_forward x=f16:8x10x3x3:nhwc"), "local normalisation 8x10x3x3 f16 nhwc, 5 along axes 1");
   EXPECT_EQ(of("local_norm_backward x=f32:8x10x3x3 axes=2,3 size=4"),
             "gradient of local normalisation 8x10x3x3, 4 along axes 2,3");
+  EXPECT_EQ(of("attention_forward q=f16:2x4x5x8 k=f16:2x2x7x8 v=f16:2x2x7x6 right=0 align=end dropout=any n=?"),
+            "attention 2x4x5x8 of 2x2x7x8, values of 6, causal at the end, dropout f16 n=?");
+  EXPECT_EQ(of("attention_backward dy=f32:2x4x5x8 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x8 y=f32:2x4x5x8 "
+               "lse=f32:2x4x5 left=3 right=2"),
+            "gradients of attention 2x4x5x8 of 2x2x7x8, left 3, right 2");
+  EXPECT_EQ(of("recurrent_forward gates=f16:4x5x2x16 r=f16:2x16x4 cell=lstm direction=both n=?"),
+            "lstm 4x5x2x4, both f16 n=?");
+  EXPECT_EQ(of("recurrent_backward dy=f32:3x5x1x4 r=f32:1x4x4 saved=f32:3x5x1x4 cell=tanh"),
+            "gradient of tanh 3x5x1x4");
 }
 
 // Requests that differ in them have times of their own.
