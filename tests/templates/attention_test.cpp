@@ -101,6 +101,10 @@ INSTANTIATE_TEST_SUITE_P(
                       "attention_forward q=bf16:1x2x80x8 k=bf16:1x2x9x8 v=bf16:1x2x9x8 lse=f32:1x2x80 left=1 right=0",
                       halves},
         AlgorithmCase{"Lengths", "attention_forward q=f32:5x2x7x8 k=f32:5x1x70x8 v=f32:5x1x70x8 lengths=i32:5", all},
+        AlgorithmCase{"OneKeyLessThanATile", "attention_forward q=f16:1x2x9x16 k=f16:1x2x63x16 v=f16:1x2x63x16",
+                      halves},
+        AlgorithmCase{"OneKeyOfATileIsBeforeALaterQuerysWindow",
+                      "attention_forward q=f16:1x2x2x16 k=f16:1x2x80x16 v=f16:1x2x80x16 left=63 align=end", halves},
         AlgorithmCase{"LengthsAndAWindow",
                       "attention_forward q=f16:5x2x20x8 k=f16:5x1x70x8 v=f16:5x1x70x8 lengths=i32:5 left=9 right=1 "
                       "align=end",
@@ -394,6 +398,12 @@ constexpr auto large_causal_gradient =
     "attention_backward dy=bf16:1x1x40x160 q=bf16:1x1x40x160 k=bf16:1x1x70x160 v=bf16:1x1x70x160 y=bf16:1x1x40x160 "
     "lse=f32:1x1x40 dk=bf16:1x1x70x160 dv=bf16:1x1x70x160 right=0";
 
+// Keys in parts, the last of which has fewer tiles; of some queries all keys are hidden.
+constexpr auto large_in_parts =
+    "attention_forward q=f32:1x2x9x129 k=f32:1x1x300x129 v=f32:1x1x300x133 mask=u8:1x2x9x1 lse=f32:1x2x9";
+constexpr auto large_halves_in_parts =
+    "attention_forward q=f16:1x2x9x24 k=f16:1x1x300x24 v=f16:1x1x300x134 mask=u8:1x2x9x1 lse=f32:1x2x9";
+
 INSTANTIATE_TEST_SUITE_P(
     Wide, AttentionTest,
     testing::Values(
@@ -492,6 +502,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(WideAttentionConfigs, PairwiseMatch,
                          testing::Values(cover("attention_wide_block", large_with_all),
                                          cover("attention_wide_block", large_step),
+                                         cover("attention_wide_block", large_in_parts),
+                                         cover("attention_wide_tensor", large_halves_in_parts),
                                          cover("attention_wide_tensor", large_half_with_all),
                                          cover("attention_wide_tensor", large_step),
                                          cover("attention_backward_wide_block", large_gradient_with_all),

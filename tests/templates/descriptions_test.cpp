@@ -107,6 +107,17 @@ constexpr const char* layers[] = {
     "norm_backward dy=f32:32x64x28x28 axes=0,2,3 w=f32:1x64x1x1 dw=f32:1x64x1x1 db=f32:1x64x1x1",
     "local_norm_forward x=f16:32x64x56x56",
     "local_norm_backward x=f32:16x64x28x28 means=f32:16x64x28x28",
+    "attention_forward q=f16:8x16x1024x64 k=f16:8x16x1024x64 v=f16:8x16x1024x64 right=0",
+    "attention_forward q=bf16:4x32x1x128 k=bf16:4x8x4096x128 v=bf16:4x8x4096x128 lengths=i32:4",
+    "attention_forward q=f16:1x128x1x576 k=f16:1x1x4096x576 v=f16:1x1x4096x512",
+    "attention_forward q=f32:2x8x256x129 k=f32:2x8x256x129 v=f32:2x8x256x32 lse=f32:2x8x256",
+    "attention_backward dy=f16:4x8x512x64 q=f16:4x8x512x64 k=f16:4x8x512x64 v=f16:4x8x512x64 y=f16:4x8x512x64 "
+    "lse=f32:4x8x512 dk=f16:4x8x512x64 dv=f16:4x8x512x64 right=0",
+    "attention_backward dy=bf16:2x8x256x256 q=bf16:2x8x256x192 k=bf16:2x2x256x192 v=bf16:2x2x256x256 "
+    "y=bf16:2x8x256x256 lse=f32:2x8x256 dk=bf16:2x2x256x192 dv=bf16:2x2x256x256",
+    "recurrent_forward gates=f16:32x50x1x4096 r=f16:1x4096x1024 cell=lstm",
+    "recurrent_forward gates=f32:1x20x2x1536 r=f32:2x1536x512 cell=gru reset=before direction=both",
+    "recurrent_backward dy=f32:8x20x1x256 r=f32:1x768x256 saved=f32:8x20x1x1024 y=f32:8x20x1x256 cell=gru",
 };
 
 // Regions whose rows no vector divides, though all of them begin where vectors do.
