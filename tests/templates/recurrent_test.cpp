@@ -3,6 +3,7 @@
 
 #include "algorithm_cases.h"
 #include "kiln/templates/catalogue.h"
+#include "variant_check.h"
 
 namespace kiln::testing_support::recurrent_test {
 namespace {
@@ -15,12 +16,13 @@ TEST_P(RecurrentTest, MatchesTheReference) {
   expect_defaults_match(GetParam());
 }
 
+// Two blocks of a team have work from 16 units on: of 17 they have 9 and 8, in both directions.
 constexpr auto lstm_with_all =
-    "recurrent_forward gates=f32:3x5x2x44 r=f32:2x44x11 r_bias=f32:2x44 peepholes=f32:2x33 h0=f32:3x2x11 c0=f32:3x2x11 "
-    "lengths=i32:3 y=f32:3x5x2x11 hn=f32:3x2x11 cn=f32:3x2x11 saved=f32:3x5x2x55 cell=lstm direction=both";
+    "recurrent_forward gates=f32:3x5x2x68 r=f32:2x68x17 r_bias=f32:2x68 peepholes=f32:2x51 h0=f32:3x2x17 c0=f32:3x2x17 "
+    "lengths=i32:3 y=f32:3x5x2x17 hn=f32:3x2x17 cn=f32:3x2x17 saved=f32:3x5x2x85 cell=lstm direction=both";
 constexpr auto gru_before =
-    "recurrent_forward gates=f32:2x4x2x21 r=f32:2x21x7 r_bias=f32:2x21 h0=f32:2x2x7 lengths=i32:2 y=f32:2x4x2x7 "
-    "hn=f32:2x2x7 saved=f32:2x4x2x28 cell=gru direction=both reset=before order=iofc";
+    "recurrent_forward gates=f32:2x4x2x51 r=f32:2x51x17 r_bias=f32:2x51 h0=f32:2x2x17 lengths=i32:2 y=f32:2x4x2x17 "
+    "hn=f32:2x2x17 saved=f32:2x4x2x68 cell=gru direction=both reset=before order=iofc";
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, RecurrentTest,
@@ -77,11 +79,11 @@ INSTANTIATE_TEST_SUITE_P(
 const std::vector<std::string> gradients = {"recurrent_backward_simple", "recurrent_backward_block"};
 
 constexpr auto lstm_gradient_with_all =
-    "recurrent_backward dy=f32:3x5x2x11 r=f32:2x44x11 saved=f32:3x5x2x55 peepholes=f32:2x33 c0=f32:3x2x11 "
-    "lengths=i32:3 dhn=f32:3x2x11 dcn=f32:3x2x11 dh0=f32:3x2x11 dc0=f32:3x2x11 cell=lstm direction=both";
+    "recurrent_backward dy=f32:3x5x2x17 r=f32:2x68x17 saved=f32:3x5x2x85 peepholes=f32:2x51 c0=f32:3x2x17 "
+    "lengths=i32:3 dhn=f32:3x2x17 dcn=f32:3x2x17 dh0=f32:3x2x17 dc0=f32:3x2x17 cell=lstm direction=both";
 constexpr auto gru_gradient_before =
-    "recurrent_backward dy=f32:2x4x2x7 r=f32:2x21x7 saved=f32:2x4x2x28 y=f32:2x4x2x7 h0=f32:2x2x7 lengths=i32:2 "
-    "dh0=f32:2x2x7 cell=gru direction=both reset=before order=iofc";
+    "recurrent_backward dy=f32:2x4x2x17 r=f32:2x51x17 saved=f32:2x4x2x68 y=f32:2x4x2x17 h0=f32:2x2x17 lengths=i32:2 "
+    "dh0=f32:2x2x17 cell=gru direction=both reset=before order=iofc";
 
 INSTANTIATE_TEST_SUITE_P(
     Gradients, RecurrentTest,
@@ -177,6 +179,20 @@ TEST(RecurrentTeams, FitTheDeviceThatTheyAreChosenFor) {
   }
   EXPECT_EQ(teams.front(), 1);
   EXPECT_GT(teams.back(), 8);
+}
+
+// The memory of a block leaves room for one on each of 132 multiprocessors: four teams, which have five times 8 images.
+TEST(RecurrentTeams, TakeFurtherImagesWhenTheyAreDone) {
+  const std::string config = "IMAGES=8,KEEP=0,LANES=4,TEAM=32,THREADS=128,UNITS=1";
+  for (const auto& [algorithm, line] :
+       {std::pair("recurrent_block",
+                  "recurrent_forward gates=f32:33x1x1x768 r=f32:1x768x768 hn=f32:33x1x768 cell=tanh"),
+        std::pair("recurrent_backward_block",
+                  "recurrent_backward dy=f32:33x1x1x768 r=f32:1x768x768 saved=f32:33x1x1x768 dh0=f32:33x1x768 "
+                  "cell=tanh")}) {
+    EXPECT_TRUE(matches_reference(built_in_catalogue(), Request::parse(line), {algorithm, Config::parse(config)},
+                                  checking::CheckOptions{}));  // one fill: this takes seconds
+  }
 }
 
 }  // namespace
