@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "attention_match.h"
 #include "graph_builder.h"
 #include "kiln/generator/operations/gemm.h"
 #include "kiln/generator/operations/softmax_forward.h"
@@ -33,10 +34,11 @@ ValueId product(Graph& graph, ValueId a, ValueId b) {
   return graph.call(gemm.request(), {{"a", a}, {"b", b}}).front().value;
 }
 
-ValueId softmax(Graph& graph, ValueId x, int64_t axis = -1) {
+ValueId softmax(Graph& graph, ValueId x, int64_t axis = -1, SoftmaxMode mode = SoftmaxMode::accurate) {
   SoftmaxForward call;
   call.x = test::spec_of(graph, x);
   call.axis = axis;
+  call.mode = mode;
   return graph.call(call.request(), {{"x", x}}).front().value;
 }
 
@@ -178,6 +180,18 @@ TEST(RecogniseAttention, OtherChainsStay) {
   }));
   EXPECT_FALSE(is_recognised([&](Inputs& in) {  // along the queries
     in.graph.output("y", product(in.graph, softmax(in.graph, product(in.graph, in.q, in.kt), 2), in.v));
+  }));
+  EXPECT_FALSE(is_recognised([&](Inputs& in) {  // logarithms of weights
+    const ValueId weights = softmax(in.graph, product(in.graph, in.q, in.kt), -1, SoftmaxMode::log);
+    in.graph.output("y", product(in.graph, weights, in.v));
+  }));
+  EXPECT_FALSE(is_recognised([&](Inputs& in) {  // weights that are computed once
+    const ValueId q = constant(in.graph, {2, 3, 4, 8}), kt = constant(in.graph, {2, 3, 8, 5});
+    chain(in, product(in.graph, q, kt));
+  }));
+  EXPECT_FALSE(is_recognised([&](Inputs& in) {  // values that images share
+    const ValueId weights = softmax(in.graph, product(in.graph, in.q, in.kt));
+    in.graph.output("y", product(in.graph, weights, in.graph.input("one", DType::f32, {1, 1, 5, 6})));
   }));
   EXPECT_FALSE(is_recognised([&](Inputs& in) {  // divided by a tensor
     const ValueId scores = product(in.graph, in.q, in.kt);
@@ -374,6 +388,25 @@ TEST(RecogniseAttention, TwoBiasesAreAddedUp) {
   EXPECT_EQ(calls_of_three.size(), 7U);
 }
 
+TEST(RecogniseAttention, ABiasMayStandInFrontOfTheScores) {
+  for (const bool is_sum : {false, true}) {
+    Inputs in;
+    const auto calls = calls_with(
+        [&](Graph& graph, ValueId scores) {
+          ValueId bias = graph.input("bias", DType::f32, {2, 3, 4, 5});
+          if (is_sum) {
+            bias = tensor_op(graph, "add", bias, constant(graph, {1, 1, 4, 5}, triangle(4, 5, 0, 0, -infinity)));
+          }
+          return tensor_op(graph, "add", bias, scores);
+        },
+        in);
+    EXPECT_EQ(calls.size(), is_sum ? 2U : 1U);
+    const Request request = attention_of(in.graph);
+    EXPECT_EQ(request.at("bias").extents, (Extents{2, 3, 4, 5}));
+    EXPECT_EQ(request.ints("right").front(), -1) << "what was added to the bias stays there";
+  }
+}
+
 // Attributes right and align of the attention that a constant mask leaves; right is 9 where that stays an operand.
 std::pair<int64_t, std::string> places_with(int64_t queries, int64_t first, float hidden, bool is_bias,
                                             const std::function<void(std::vector<float>&)>& change = {}) {
@@ -447,6 +480,42 @@ TEST(RecogniseAttention, ATriangleOfNumbersBesideABiasIsABias) {
   }
 }
 
+TEST(RecogniseAttention, ATriangleMayStandBesideAMask) {
+  Inputs in;
+  const auto calls = calls_with(
+      [&](Graph& graph, ValueId scores) {
+        const ValueId places = constant(graph, {1, 1, 4, 5}, triangle(4, 5, 0, 0, -infinity));
+        const ValueId causal = tensor_op(graph, "add", scores, places);
+        return select(graph, graph.input("mask", DType::u8, {2, 1, 1, 5}), causal, number(graph, -infinity));
+      },
+      in);
+  EXPECT_THAT(calls, ElementsAre("attention_forward"));
+  const Request request = attention_of(in.graph);
+  EXPECT_EQ(request.ints("right").front(), 0);
+  EXPECT_EQ(request.find("bias"), nullptr);
+  EXPECT_EQ(request.at("mask").extents, (Extents{2, 1, 1, 5}));
+}
+
+// What a large model costs is bounded: the second triangle of 20 elements stays a mask.
+TEST(RecogniseAttention, LooksAtSoManyElementsOfConstants) {
+  Inputs in;
+  for (const char* name : {"first", "second"}) {
+    const ValueId places = flags(in.graph, {1, 1, 4, 5}, triangle(4, 5, 0, 1, 0));
+    const ValueId scores = select(in.graph, places, product(in.graph, in.q, in.kt), number(in.graph, -infinity));
+    in.graph.output(name, product(in.graph, softmax(in.graph, scores), in.v));
+  }
+  const Edges edges(in.graph);
+  int64_t elements_left = 30;
+  std::vector<bool> causal;
+  for (size_t index = 0; index < in.graph.nodes().size(); ++index) {
+    if (const auto match = attention_at(in.graph, edges, index, elements_left)) {
+      causal.push_back(match->causal.has_value());
+    }
+  }
+  EXPECT_THAT(causal, ElementsAre(true, false));
+  EXPECT_EQ(elements_left, 10);
+}
+
 TEST(RecogniseAttention, WeightsMayHaveZerosInThePlaceOfNan) {
   EXPECT_TRUE(is_recognised([](Inputs& in) {
     const ValueId weights = softmax(in.graph, product(in.graph, in.q, in.kt));
@@ -461,6 +530,11 @@ TEST(RecogniseAttention, WeightsMayHaveZerosInThePlaceOfNan) {
     in.graph.output("nan", is_nan(in.graph, p));
     const ValueId mask = in.graph.input("mask", DType::u8, {2, 3, 4, 5});
     in.graph.output("y", product(in.graph, select(in.graph, mask, number(in.graph, 0), p), in.v));
+  }));
+  EXPECT_FALSE(is_recognised([](Inputs& in) {  // weights that are read elsewhere
+    const ValueId p = softmax(in.graph, product(in.graph, in.q, in.kt));
+    in.graph.output("weights", p);
+    in.graph.output("y", product(in.graph, without_nan(in.graph, p), in.v));
   }));
   EXPECT_FALSE(is_recognised([](Inputs& in) {  // flags that are read elsewhere
     const ValueId p = softmax(in.graph, product(in.graph, in.q, in.kt)), nan = is_nan(in.graph, p);
