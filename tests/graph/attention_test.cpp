@@ -128,6 +128,15 @@ TEST(RecogniseAttention, ChainsOfExportersBecomeOneCall) {
   }
 }
 
+TEST(RecogniseAttention, ScaledQueriesThatAreReadElsewhereStay) {
+  Inputs in;
+  const ValueId q = tensor_op(in.graph, "mul", in.q, number(in.graph, 0.25F));
+  in.graph.output("scaled", q);
+  in.graph.output("y", product(in.graph, softmax(in.graph, product(in.graph, q, in.kt)), in.v));
+  recognise_attention(in.graph, by_calls);
+  EXPECT_THAT(calls_of(in.graph), ElementsAre("tensor_op mul", "attention_forward"));
+}
+
 TEST(RecogniseAttention, TakesHeadsWithoutImages) {
   for (const Extents& batch : {Extents{}, Extents{6}}) {
     Graph graph;
@@ -496,7 +505,7 @@ TEST(RecogniseAttention, ATriangleMayStandBesideAMask) {
   EXPECT_EQ(request.at("mask").extents, (Extents{2, 1, 1, 5}));
 }
 
-// What a large model costs is bounded: the second triangle of 20 elements stays a mask.
+// The bound keeps large models quick: the second triangle of 20 elements stays a mask.
 TEST(RecogniseAttention, LooksAtSoManyElementsOfConstants) {
   Inputs in;
   for (const char* name : {"first", "second"}) {
