@@ -56,9 +56,8 @@ void add_attention_wide(Prelude& prelude, AttentionUnits units, const AttentionW
   }
 }
 
-bool attention_wide_has_work(const AttentionWideShape& shape, const AttentionLayer& layer) {
-  const int64_t lines = std::max(layer.rows(), layer.keys()), elements = std::max(layer.depth(), layer.width());
-  return attention_block_has_work(on_lanes(shape), lines, lines) && (shape.slice == 64 || shape.slice / 2 < elements);
+bool attention_wide_has_work(const AttentionWideShape& shape, int64_t rows, int64_t columns, int64_t elements) {
+  return attention_block_has_work(on_lanes(shape), rows, columns) && (shape.slice == 64 || shape.slice / 2 < elements);
 }
 
 Estimate attention_wide_estimate(AttentionUnits units, const AttentionWideShape& shape, const AttentionLayer& layer,

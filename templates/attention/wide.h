@@ -33,8 +33,8 @@ std::optional<std::string> refuse_wide(AttentionUnits units, const AttentionLaye
 void add_attention_wide(Prelude& prelude, AttentionUnits units, const AttentionWideShape& shape,
                         const AttentionLayer& layer, std::initializer_list<std::string_view> factors);
 
-/// Whether half as many rows, columns or elements of a slice would be too few for the layer.
-bool attention_wide_has_work(const AttentionWideShape& shape, const AttentionLayer& layer);
+/// Whether half as many rows, columns or elements of a slice would be too few for so many.
+bool attention_wide_has_work(const AttentionWideShape& shape, int64_t rows, int64_t columns, int64_t elements);
 
 /// A launch: its blocks, of which `repeats` compute each score, of so many multiply-adds.
 struct WideLaunch {

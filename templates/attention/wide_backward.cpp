@@ -1,5 +1,7 @@
 #include "attention/wide_backward.h"
 
+#include <algorithm>
+
 #include "descriptor/prelude_and_launch.h"
 
 namespace kiln {
@@ -71,7 +73,9 @@ Algorithm describe_attention_backward_wide(descriptor::AttentionUnits units, con
             })
       .pruning("all rows, columns and elements have work",
                [](const Shape& shape, const AttentionLayer& layer, const Target&) {
-                 return descriptor::attention_wide_has_work(shape, layer);
+                 const int64_t lines = std::max(layer.rows(), layer.keys());
+                 return descriptor::attention_wide_has_work(shape, lines, lines,
+                                                            std::max(layer.depth(), layer.width()));
                })
       .opens(
           [units](const Shape& shape, const AttentionLayer&, const Target&) { return has_open_kernel(units, shape); })

@@ -71,7 +71,7 @@ Algorithm describe_attention_wide(descriptor::AttentionUnits units, const char* 
             })
       .pruning("all rows, columns and elements have work",
                [](const Shape& shape, const AttentionLayer& layer, const Target&) {
-                 return descriptor::attention_wide_has_work(shape, layer);
+                 return descriptor::attention_wide_has_work(shape, layer.rows(), layer.keys(), layer.width());
                })
       .pruning("parts of the keys have work",
                [](const Shape& shape, const AttentionLayer& layer, const Target&) {
