@@ -2,7 +2,7 @@
 // queries through the keys, for dq and dbias; the other one rows of keys through the queries, for dk and dv: nothing is
 // added atomically. Any dtypes and strides. Parameters: attention_backward_block.cpp.
 #include "lib/attention_block.cuh"
-#include "lib/attention_gradient_rows.cuh"
+#include "lib/attention_weight_gradients.cuh"
 #include "lib/store.cuh"
 #include "lib/store_neighbours.cuh"
 
@@ -29,14 +29,7 @@ __device__ __forceinline__ void store_sums(RowSums<COLUMNS>& sums, const BlockPo
   sums.for_each(at, [&](int i, int column, const float(&values)[4]) {
     if (at.row + i >= count) return;
     T* const first = target + offset_of(at.row + i) + column * Index(STEP);
-    if (column + 4 <= COLUMNS) {
-      store_neighbours<RUN, STEP>(first, values);
-    } else {
-#pragma unroll
-      for (int j = 0; j < 3; ++j) {
-        if (column + j < COLUMNS) first[j * Index(STEP)] = from_float<T>(values[j]);
-      }
-    }
+    store_some_neighbours<RUN, STEP>(first, COLUMNS - column, values);
   });
 }
 
@@ -55,19 +48,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   memory.q.load<Q_RUN>(q, Q_STRIDE_E, rows.left(), [&](int row) { return offset_in_q(rows.line(row)); });
   memory.dy.load<DY_RUN>(dy, DY_STRIDE_E, rows.left(), [&](int row) { return offset_in_dy(rows.line(row)); });
 
-  float products[4], logs[4];  // of each row: the sum of dy y, and lse
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const AttentionLine query = rows.line(at.row + i);
-    products[i] = 0.0f;
-    logs[i] = -infinity();
-    if (rows.has(at.row + i)) {
-      products[i] = row_product(dy, y, query, at.lane, LANES);
-      logs[i] = lse[offset_in_lse(query)];
-    }
-    products[i] = over_row(products[i], [](float a, float b) { return a + b; });
-    if (WITH_KEYS && at.lane == 0 && rows.has(at.row + i)) row_products[number_of(query)] = products[i];
-  }
+  const GradientRows own(rows, at, dy, y, lse);
+  if constexpr (WITH_KEYS) own.leave(rows, at, row_products);
 
   RowSums<DEPTH> result;
   // dbias has elements for hidden keys too.
@@ -79,25 +61,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     memory.v.load<V_RUN>(v, V_STRIDE_E, keys - key,
                          [&](int row) { return offset_in_v(rows.image, rows.key_head, key + row); });
     __syncthreads();
-    float scores[4][4], of_weights[4][4];
+    Scores scores, of_weights;
     multiply_rows(memory.q, memory.k, at, scores);
     multiply_rows(memory.dy, memory.v, at, of_weights);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const AttentionLine query = rows.line(at.row + i);
-      const Sight own(query.number, keys);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const int place = key + at.column(j);
-        const bool is_there = rows.has(at.row + i) && place < keys;
-        const bool sees = is_there && own.holds(place) && unmasked(mask, query, place);
-        const float ds =
-            pair_at(query, place, sees, scores[i][j], factor, bias, logs[i], drops, of_weights[i][j], products[i]).ds;
-        scores[i][j] = ds;
-        if (WITH_DBIAS && rows.has(at.row + i) && place < KEYS)
-          dbias[offset_in_dbias(query, place)] = from_float<TDBIAS>(ds);
-      }
-    }
+    make_score_gradients(rows, at, key, keys, bias, mask, factor, drops, own, of_weights, dbias, true, scores);
     keep_weights(memory.weights, at, scores);
     __syncthreads();
     result.add(memory.weights, memory.k, at);
@@ -109,14 +76,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Index offset = offset_in_dq(rows.line(at.row + i)) + column * Index(DQ_STRIDE_E);
 #pragma unroll
     for (int j = 0; j < 4; ++j) values[j] *= scale_of(scale);
-    if (column + 4 <= DEPTH) {
-      store_along<DQ_RUN, DQ_STRIDE_E>(dq, offset, values, output);
-    } else {
-#pragma unroll
-      for (int j = 0; j < 3; ++j) {
-        if (column + j < DEPTH) store_result(dq, offset + j * Index(DQ_STRIDE_E), values[j], 0, output);
-      }
-    }
+    store_some_along<DQ_RUN, DQ_STRIDE_E>(dq, offset, DEPTH - column, values, output);
   });
 }
 
@@ -148,26 +108,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       memory.q.load<Q_RUN>(q, Q_STRIDE_E, count, [&](int row) { return offset_in_q(line(row)); });
       memory.dy.load<DY_RUN>(dy, DY_STRIDE_E, count, [&](int row) { return offset_in_dy(line(row)); });
       __syncthreads();
-      float scores[4][4], of_weights[4][4];
+      Scores scores, of_weights;
       multiply_rows(memory.k, memory.q, at, scores);
       multiply_rows(memory.v, memory.dy, at, of_weights);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const AttentionLine query = line(at.column(j));
-        const bool is_there = at.column(j) < count;
-        const Sight own(query.number, keys);
-        const float log = is_there ? lse[offset_in_lse(query)] : -infinity();
-        const float row = is_there ? row_products[number_of(query)] : 0.0f;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int place = key + at.row + i;
-          const bool sees = is_there && own.holds(place) && unmasked(mask, query, place);
-          const AttentionPair pair =
-              pair_at(query, place, sees, scores[i][j], factor, bias, log, drops, of_weights[i][j], row);
-          scores[i][j] = pair.p;
-          of_weights[i][j] = pair.ds;
-        }
-      }
+      make_key_weights(
+          line(0), at, key, keys, bias, mask, factor, drops,
+          [&](int, const AttentionLine& query) { return lse[offset_in_lse(query)]; },
+          [&](int, const AttentionLine& query) { return row_products[number_of(query)]; }, scores, of_weights);
       keep_weights(memory.weights, at, scores);
       __syncthreads();
       if constexpr (WITH_DV) of_values.add(memory.weights, memory.dy, at);

@@ -2,8 +2,8 @@
 // other one rows of keys through the queries, for dk and dv: nothing is added atomically. The other rows come to shared
 // memory asynchronously, a stage ahead. Weights and gradients of scores are rounded to the type of what they multiply.
 // q and k are of one type, f16 or bf16, and so are v and dy. Parameters: attention_backward_tensor.cpp.
-#include "lib/attention_gradient_rows.cuh"
 #include "lib/attention_tensor.cuh"
+#include "lib/attention_weight_gradients.cuh"
 #include "lib/block_memory.cuh"
 #include "lib/store.cuh"
 #include "lib/store_neighbours.cuh"
@@ -86,19 +86,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     memory.dy.start_copies<DY_RUN>(dy, WIDTH, rows.left(), [&](int row) { return offset_in_dy(rows.line(row)); });
   }
 
-  float products[THREAD_ROWS], logs[THREAD_ROWS];  // of each row: the sum of dy y, and lse
-#pragma unroll
-  for (int i = 0; i < THREAD_ROWS; ++i) {
-    const AttentionLine query = rows.line(at.row(i));
-    products[i] = 0.0f;
-    logs[i] = -infinity();
-    if (rows.has(at.row(i))) {
-      products[i] = row_product(dy, y, query, at.lane % 4, 4);
-      logs[i] = lse[offset_in_lse(query)];
-    }
-    products[i] = over_row(products[i], [](float a, float b) { return a + b; });
-    if (WITH_KEYS && at.lane % 4 == 0 && rows.has(at.row(i))) row_products[number_of(query)] = products[i];
-  }
+  const GradientRows own(rows, at, dy, y, lse);
+  if constexpr (WITH_KEYS) own.leave(rows, at, row_products);
 
   FragmentSums<DEPTH_STEPS> result;
   const auto copy = [&](int stage, int key) {
@@ -117,26 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       multiply_rows<TQ, DEPTH_STEPS>(SharedRows(memory.q, at), others.k, at, scores);
       multiply_rows<TDY, WIDTH_STEPS>(SharedRows(memory.dy, at), others.v, at, of_weights);
     }
-#pragma unroll
-    for (int i = 0; i < THREAD_ROWS; ++i) {
-      const AttentionLine query = rows.line(at.row(i));
-      const Sight own(query.number, keys);
-#pragma unroll
-      for (int n = 0; n < COLUMNS; ++n) {
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          const int place = key + at.column(n) + j, element = i % 2 * 2 + j;
-          const bool sees = rows.has(at.row(i)) && own.holds(place) && unmasked(mask, query, place);
-          float& score = scores[i / 2][n][element];
-          score = pair_at(query, place, sees, score, factor, bias, logs[i], drops, of_weights[i / 2][n][element],
-                          products[i])
-                      .ds;
-          if (WITH_DBIAS && rows.has(at.row(i)) && place < KEYS) {
-            dbias[offset_in_dbias(query, place)] = from_float<TDBIAS>(score);
-          }
-        }
-      }
-    }
+    make_score_gradients(rows, at, key, keys, bias, mask, factor, drops, own, of_weights, dbias, true, scores);
     result.add<TK>(scores, others.k, at);
   };
   // dbias has elements for hidden keys too.
@@ -216,25 +186,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         multiply_rows<TK, DEPTH_STEPS>(SharedRows(memory.k, at), others.q, at, scores);
         multiply_rows<TV, WIDTH_STEPS>(SharedRows(memory.v, at), others.dy, at, of_weights);
       }
-#pragma unroll
-      for (int n = 0; n < COLUMNS; ++n) {
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          const int column = at.column(n) + j;
-          const AttentionLine query(image, head, number + column);
-          const Sight own(query.number, keys);
-#pragma unroll
-          for (int i = 0; i < THREAD_ROWS; ++i) {
-            const int place = key + at.row(i), element = i % 2 * 2 + j;
-            const bool sees = query.number < QUERIES && own.holds(place) && unmasked(mask, query, place);
-            const AttentionPair pair =
-                pair_at(query, place, sees, scores[i / 2][n][element], factor, bias, others.lse[column], drops,
-                        of_weights[i / 2][n][element], others.row_products[column]);
-            scores[i / 2][n][element] = pair.p;
-            of_weights[i / 2][n][element] = pair.ds;
-          }
-        }
-      }
+      make_key_weights(
+          AttentionLine(image, head, number), at, key, keys, bias, mask, factor, drops,
+          [&](int column, const AttentionLine&) { return others.lse[column]; },
+          [&](int column, const AttentionLine&) { return others.row_products[column]; }, scores, of_weights);
       if constexpr (WITH_DV) of_values.add<TDY>(scores, others.dy, at);
       if constexpr (WITH_DK) of_keys.add<TQ>(of_weights, others.q, at);
     };

@@ -71,14 +71,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       return;
     }
     const Index offset = offset_in_y(rows.line(at.row + i)) + column * Index(Y_STRIDE_E);
-    if (column + 4 <= WIDTH) {
-      store_along<Y_RUN, Y_STRIDE_E>(y, offset, values, output);
-    } else {
-#pragma unroll
-      for (int j = 0; j < 3; ++j) {
-        if (column + j < WIDTH) store_result(y, offset + j * Index(Y_STRIDE_E), values[j], 0, output);
-      }
-    }
+    store_some_along<Y_RUN, Y_STRIDE_E>(y, offset, WIDTH - column, values, output);
   });
 }
 

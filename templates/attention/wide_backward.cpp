@@ -63,10 +63,6 @@ Algorithm describe_attention_backward_wide(descriptor::AttentionUnits units, con
       .applies([units](const AttentionLayer& layer, const Target& target) {
         return descriptor::refuse_wide(units, layer, target, {"q", "k", "v", "dy"});
       })
-      .rule("a block has whole warps",
-            [units](const Shape& shape, const AttentionLayer&, const Target&) {
-              return descriptor::threads_of(units, shape) % 32 == 0;
-            })
       .rule("tiles fit shared memory",
             [units](const Shape& shape, const AttentionLayer&, const Target& target) {
               return descriptor::memory_bytes_of(units, shape) <= target.arch.shared_per_block;

@@ -61,10 +61,6 @@ Algorithm describe_attention_wide(descriptor::AttentionUnits units, const char* 
       .param("SLICE", &Shape::slice, {128, 256, 64})
       .param("PARTS", &Shape::parts, {1, 4, 16})
       .applies([units](const AttentionLayer& layer, const Target& target) { return refuse(units, layer, target); })
-      .rule("a block has whole warps",
-            [units](const Shape& shape, const AttentionLayer&, const Target&) {
-              return descriptor::threads_of(units, shape) % 32 == 0;
-            })
       .rule("tiles fit shared memory",
             [units](const Shape& shape, const AttentionLayer&, const Target& target) {
               return descriptor::memory_bytes_of(units, shape) <= target.arch.shared_per_block;

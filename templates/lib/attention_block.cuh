@@ -84,6 +84,14 @@ __device__ __forceinline__ float over_row(float value, const Combine& combine) {
   return value;
 }
 
+__device__ __forceinline__ void clear(Scores& scores) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) scores[i][j] = 0.0f;
+  }
+}
+
 // Adds the products of a thread's rows of `a` with its columns, rows of `b`.
 template <class TileA, class TileB>
 __device__ __forceinline__ void add_products(const TileA& a, const TileB& b, const BlockPosition& at,
@@ -112,11 +120,7 @@ __device__ __forceinline__ void add_products(const TileA& a, const TileB& b, con
 template <class TileA, class TileB>
 __device__ __forceinline__ void multiply_rows(const TileA& a, const TileB& b, const BlockPosition& at,
                                               Scores& products) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) products[i][j] = 0.0f;
-  }
+  clear(products);
   add_products(a, b, at, products);
 }
 

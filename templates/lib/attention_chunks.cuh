@@ -53,11 +53,3 @@ __device__ __forceinline__ void add_products_of(ChunkPair (&chunks)[2], const Ow
     __syncthreads();
   }
 }
-
-__device__ __forceinline__ void clear(Scores& scores) {
-#pragma unroll
-  for (int i = 0; i < THREAD_ROWS; ++i) {
-#pragma unroll
-    for (int j = 0; j < THREAD_COLUMNS; ++j) score_at(scores, i, j) = 0.0f;
-  }
-}

@@ -149,6 +149,17 @@ __device__ __forceinline__ float over_row(float value, const Combine& combine) {
   return combine(value, __shfl_xor_sync(0xffffffff, value, 2));
 }
 
+__device__ __forceinline__ void clear(Scores& scores) {
+#pragma unroll
+  for (int m = 0; m < FRAGMENTS; ++m) {
+#pragma unroll
+    for (int n = 0; n < COLUMNS; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) scores[m][n][i] = 0.0f;
+    }
+  }
+}
+
 // Adds to scores rows times the rows of `tile`, which are the columns of the scores.
 template <class T, int STEPS, class Rows, class Tile>
 __device__ __forceinline__ void add_products(const Rows& rows, const Tile& tile, const WarpPosition& at,
@@ -177,14 +188,7 @@ __device__ __forceinline__ void add_products(const Rows& rows, const Tile& tile,
 template <class T, int STEPS, class Rows, class Tile>
 __device__ __forceinline__ void multiply_rows(const Rows& rows, const Tile& tile, const WarpPosition& at,
                                               Scores& scores) {
-#pragma unroll
-  for (int m = 0; m < FRAGMENTS; ++m) {
-#pragma unroll
-    for (int n = 0; n < COLUMNS; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) scores[m][n][i] = 0.0f;
-    }
-  }
+  clear(scores);
   add_products<T, STEPS>(rows, tile, at, scores);
 }
 

@@ -69,14 +69,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int j = 0; j < NEIGHBOURS; ++j) values[j] = query_ends[i].result_of(values[j]);
     const Index place = offset_in_y(query) + element * Index(Y_STRIDE_E);
-    if (element + NEIGHBOURS <= WIDTH) {
-      store_along<smaller<int>(Y_RUN, NEIGHBOURS), Y_STRIDE_E>(y, place, values, output);
-    } else {
-#pragma unroll
-      for (int j = 0; j < NEIGHBOURS - 1; ++j) {
-        if (element + j < WIDTH) store_result(y, place + j * Index(Y_STRIDE_E), values[j], 0, output);
-      }
-    }
+    store_some_along<smaller<int>(Y_RUN, NEIGHBOURS), Y_STRIDE_E>(y, place, WIDTH - element, values, output);
   });
 }
 

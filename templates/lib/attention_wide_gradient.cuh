@@ -2,7 +2,7 @@
 // the keys, for dq and dbias; the other one rows of keys through the queries, for dk and dv: nothing is added
 // atomically. A block has a slice of the elements of one of these.
 #include "lib/attention_chunks.cuh"
-#include "lib/attention_gradient_rows.cuh"
+#include "lib/attention_weight_gradients.cuh"
 #include "lib/store.cuh"
 #include "lib/store_neighbours.cuh"
 
@@ -23,16 +23,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const auto gradients =
       lines_of<DY_RUN>(dy, DY_STRIDE_E, rows.left(), [&](int row) { return offset_in_dy(rows.line(row)); });
 
-  float products[THREAD_ROWS], logs[THREAD_ROWS];  // of each row: the sum of dy y, and lse
-#pragma unroll
-  for (int i = 0; i < THREAD_ROWS; ++i) {
-    const bool is_there = rows.has(row_of(at, i));
-    const AttentionLine query = rows.line(row_of(at, i));
-    products[i] = is_there ? row_product(dy, y, query, number_in_row(at), ROW_THREADS) : 0.0f;
-    logs[i] = is_there ? lse[offset_in_lse(query)] : -infinity();
-    products[i] = over_row(products[i], [](float a, float b) { return a + b; });
-    if (WITH_KEYS && slice == 0 && number_in_row(at) == 0 && is_there) row_products[number_of(query)] = products[i];
-  }
+  const GradientRows own(rows, at, dy, y, lse);
+  if (WITH_KEYS && slice == 0) own.leave(rows, at, row_products);
 
   Sums<SLICE> result;
   // dbias has elements for hidden keys too.
@@ -50,23 +42,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     clear(of_weights);
     add_products_of<DEPTH>(memory.chunks, queries, others, at, scores);
     add_products_of<WIDTH>(memory.chunks, gradients, values, at, of_weights);
-#pragma unroll
-    for (int i = 0; i < THREAD_ROWS; ++i) {
-      const bool is_there = rows.has(row_of(at, i));
-      const AttentionLine query = rows.line(row_of(at, i));
-      const Sight own(query.number, keys);
-#pragma unroll
-      for (int j = 0; j < THREAD_COLUMNS; ++j) {
-        const int place = key + column_of(at, j);
-        const bool sees = is_there && own.holds(place) && unmasked(mask, query, place);
-        float& score = score_at(scores, i, j);
-        score =
-            pair_at(query, place, sees, score, factor, bias, logs[i], drops, score_at(of_weights, i, j), products[i])
-                .ds;
-        if (WITH_DBIAS && slice == 0 && is_there && place < KEYS)
-          dbias[offset_in_dbias(query, place)] = from_float<TDBIAS>(score);
-      }
-    }
+    make_score_gradients(rows, at, key, keys, bias, mask, factor, drops, own, of_weights, dbias, slice == 0, scores);
     add_weighted<TK>(memory.chunks, scores, memory.lines, at, result);
   }
 
@@ -77,14 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Index place = offset_in_dq(rows.line(row)) + element * Index(DQ_STRIDE_E);
 #pragma unroll
     for (int j = 0; j < NEIGHBOURS; ++j) sums[j] *= scale_of(scale);
-    if (element + NEIGHBOURS <= DEPTH) {
-      store_along<smaller<int>(DQ_RUN, NEIGHBOURS), DQ_STRIDE_E>(dq, place, sums, output);
-    } else {
-#pragma unroll
-      for (int j = 0; j < NEIGHBOURS - 1; ++j) {
-        if (element + j < DEPTH) store_result(dq, place + j * Index(DQ_STRIDE_E), sums[j], 0, output);
-      }
-    }
+    store_some_along<smaller<int>(DQ_RUN, NEIGHBOURS), DQ_STRIDE_E>(dq, place, DEPTH - element, sums, output);
   });
 }
 
@@ -128,27 +97,15 @@ __device__ __forceinline__ void add_queries(Memory& memory, const TDY* dy, const
       clear(of_weights);
       add_products_of<DEPTH>(memory.chunks, own_keys, queries, at, scores);
       if constexpr (!OF_VALUES) add_products_of<WIDTH>(memory.chunks, own_values, gradients, at, of_weights);
-#pragma unroll
-      for (int j = 0; j < THREAD_COLUMNS; ++j) {
-        const bool is_there = column_of(at, j) < count;
-        const AttentionLine query = line(column_of(at, j));
-        const Sight own(query.number, keys);
-        const float log = is_there ? lse[offset_in_lse(query)] : -infinity();
-        const float row = is_there && !OF_VALUES ? row_products[number_of(query)] : 0.0f;
-#pragma unroll
-        for (int i = 0; i < THREAD_ROWS; ++i) {
-          const int place = key + row_of(at, i);
-          const bool sees = is_there && own.holds(place) && unmasked(mask, query, place);
-          float& score = score_at(scores, i, j);
-          const AttentionPair pair =
-              pair_at(query, place, sees, score, factor, bias, log, drops, score_at(of_weights, i, j), row);
-          score = OF_VALUES ? pair.p : pair.ds;
-        }
-      }
+      make_key_weights(
+          line(0), at, key, keys, bias, mask, factor, drops,
+          [&](int, const AttentionLine& query) { return lse[offset_in_lse(query)]; },
+          [&](int, const AttentionLine& query) { return OF_VALUES ? 0.0f : row_products[number_of(query)]; }, scores,
+          of_weights);
       if constexpr (OF_VALUES) {
         add_weighted<TDY>(memory.chunks, scores, memory.lines, at, result);
       } else {
-        add_weighted<TQ>(memory.chunks, scores, memory.lines, at, result);
+        add_weighted<TQ>(memory.chunks, of_weights, memory.lines, at, result);
       }
     }
   }
@@ -162,15 +119,8 @@ __device__ __forceinline__ void add_queries(Memory& memory, const TDY* dy, const
       sums[j] = line.number < keys ? sums[j] * (OF_VALUES ? 1.0f : scale_of(scale)) : 0.0f;
     }
     const int element = slice + column;
-    T* const first_of_run = target + offset_of(line) + element * Index(STEP);
-    if (element + NEIGHBOURS <= ELEMENTS) {
-      store_neighbours<smaller<int>(RUN, NEIGHBOURS), STEP>(first_of_run, sums);
-    } else {
-#pragma unroll
-      for (int j = 0; j < NEIGHBOURS - 1; ++j) {
-        if (element + j < ELEMENTS) first_of_run[j * Index(STEP)] = from_float<T>(sums[j]);
-      }
-    }
+    store_some_neighbours<smaller<int>(RUN, NEIGHBOURS), STEP>(target + offset_of(line) + element * Index(STEP),
+                                                               ELEMENTS - element, sums);
   });
 }
 

@@ -66,6 +66,17 @@ __device__ __forceinline__ void store_along(T* y, Index offset, const float (&re
   }
 }
 
+// The same of the first `left` results, where there may be fewer than COUNT.
+template <int RUN, const auto& STEP, class T, int COUNT, class Index>
+__device__ __forceinline__ void store_some_along(T* y, Index offset, int left, const float (&results)[COUNT],
+                                                 const OutputArguments& output) {
+  if (left >= COUNT) return store_along<RUN, STEP>(y, offset, results, output);
+#pragma unroll
+  for (int i = 0; i < COUNT - 1; ++i) {
+    if (i < left) store_result(y, offset + i * Index(STEP), results[i], 0, output);
+  }
+}
+
 // Applies the user's epilogue to COUNT results, where no channels are known: for kernels that blend and store
 // themselves. The results stand STEP elements apart from element `offset` of y on, and are stored in accesses of RUN.
 template <class T, int RUN, const auto& STEP, int COUNT, class Index>

@@ -20,3 +20,13 @@ __device__ __forceinline__ void store_neighbours(T* first, const float (&values)
     store<RUN>(target, run);
   }
 }
+
+// Stores the first `left` of COUNT neighbours as they are, where there may be fewer.
+template <int RUN, const auto& STEP, class T, int COUNT>
+__device__ __forceinline__ void store_some_neighbours(T* first, int left, const float (&values)[COUNT]) {
+  if (left >= COUNT) return store_neighbours<RUN, STEP>(first, values);
+#pragma unroll
+  for (int i = 0; i < COUNT - 1; ++i) {
+    if (i < left) first[i * Index(STEP)] = from_float<T>(values[i]);
+  }
+}
