@@ -282,10 +282,10 @@ std::optional<Contender> Comparison::triton(const Request& request, const std::v
   std::optional<Contender> best;
   const TritonProgram* chosen = nullptr;
   for (const TritonProgram& program : programs) {
+    if (program.whole.request.key() != request.key()) continue;
     try {
-      TritonPeer peer(context_, program);
-      if (peer.request().key() != request.key()) continue;
-      const Contender contender = timed(program.name, operands, peer.checkable());
+      const TritonPeer peer(context_, program);
+      const Contender contender = timed(program.name, operands, peer.checkable(program.whole));
       if (best && contender.seconds >= best->seconds) continue;
       best = contender;
       chosen = &program;
@@ -294,8 +294,8 @@ std::optional<Contender> Comparison::triton(const Request& request, const std::v
     }
   }
   if (!best) return best;
-  TritonPeer peer(context_, *chosen);
-  check(*best, peer.smaller(), peer.smaller_checkable());
+  const TritonPeer peer(context_, *chosen);
+  check(*best, chosen->smaller.request, peer.checkable(chosen->smaller));
   return best;
 }
 

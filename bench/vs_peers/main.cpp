@@ -101,8 +101,9 @@ Row row_of_cutlass(Comparison& comparison, const Request& request, const Options
   return row;
 }
 
-Row row_of_triton(Comparison& comparison, const Request& request, const Options& options) {
-  Row row{"Triton", comparison.triton(request, triton_programs(options.triton)), {}, {}};
+Row row_of_triton(Comparison& comparison, const Request& request, const std::vector<TritonProgram>& programs,
+                  const Options& options) {
+  Row row{"Triton", comparison.triton(request, programs), {}, {}};
   if (!row.theirs) fmt::print("  no kernel of Triton: bench/vs_peers/triton_attention.py makes them for --triton\n");
   row.ours = comparison.kiln(request, options.candidates);
   return row;
@@ -126,6 +127,7 @@ int run(const Options& options) {
   if (!std::ranges::all_of(lines, is_of_triton)) {
     if (const auto reason = why_no_cutlass(*nvrtc)) throw Error(ErrorCode::unsupported, *reason);
   }
+  const std::vector<TritonProgram> programs = triton_programs(options.triton);
   const auto kept = kernel_store(std::nullopt, environment);
   store::FileStore kernels(kept.value_or(store::StoreOptions{}));
   Comparison comparison(device::ContextHandle::acquire(device), nvrtc, kernels);
@@ -137,7 +139,7 @@ int run(const Options& options) {
   int wrong = 0;
   for (const RequestLine& line : lines) {
     fmt::print("{}\n", line.request.key());
-    const Row row = is_of_triton(line) ? row_of_triton(comparison, line.request, options)
+    const Row row = is_of_triton(line) ? row_of_triton(comparison, line.request, programs, options)
                                        : row_of_cutlass(comparison, line.request, options);
     const std::vector<Contender> timed = comparison.take_timed();
     if (options.verbose) print_timed(timed);

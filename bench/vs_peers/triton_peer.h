@@ -2,6 +2,7 @@
 // proved on chips. `scripts/setup --peers` puts Triton into the build folder.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -14,45 +15,42 @@
 
 namespace kiln::bench {
 
-/// A kernel that a script has written: NAME.json, NAME.ptx, and NAME.cubin where there is one. The description is JSON:
-/// the request that the kernel computes, and the launch.
-struct TritonProgram {
-  std::string name, description, ptx, cubin;
+/// A request that a kernel of Triton computes, and the launch that does.
+struct TritonTask {
+  Request request;
+  std::vector<int> integers;
+  std::array<unsigned, 2> grid{};
 };
 
-/// All programs of a folder, by name; none where there is no such folder.
+/// A kernel that a script has written: NAME.ptx, NAME.cubin where there is one, and NAME.json, which says the rest.
+/// Parameters: addresses of the operands, integers, the scale of attention where it has one, and scratch memory that
+/// none needs.
+struct TritonProgram {
+  std::string name, ptx, cubin, entry;
+  int capability = 0;  ///< As 80; 0 where the script does not say.
+  std::vector<std::string> operands;
+  unsigned threads = 0, shared_bytes = 0;
+  bool has_scale = false;
+  TritonTask whole, smaller;  ///< `smaller`: of less work; the same where the script says none.
+};
+
+/// All programs of a folder, by name; none where there is no such folder. Throws Error(parse_error) for a NAME.json
+/// that describes no program.
 std::vector<TritonProgram> triton_programs(const std::filesystem::path& folder);
 
-/// A program, loaded. Parameters: addresses of the operands, integers, the scale of attention where it has one, and
-/// scratch memory that none needs. Throws Error(parse_error) for a description that is none, DriverError.
+/// A program, loaded; the program must outlive it. Throws DriverError.
 class TritonPeer {
  public:
   TritonPeer(std::shared_ptr<const device::ContextHandle> context, const TritonProgram& program);
 
-  const Request& request() const { return whole_.request; }
-  /// A request of less work that the same kernel computes; the same one where the description has none.
-  const Request& smaller() const { return smaller_.request; }
-
-  /// For checking::Checker and tuner::DeviceTimer. This object must outlive them.
-  checking::Checkable checkable() { return checkable_of(whole_); }
-  checking::Checkable smaller_checkable() { return checkable_of(smaller_); }
+  /// The program's `whole` or `smaller`, for checking::Checker and tuner::DeviceTimer. This object must outlive them.
+  checking::Checkable checkable(const TritonTask& task) const;
 
  private:
-  /// A request, and the launch that computes it.
-  struct Task {
-    Request request;
-    std::vector<int> integers;
-    unsigned grid[2];
-  };
-
-  checking::Checkable checkable_of(const Task& task);
-  void run(const Task& task, cuda_abi::CUstream stream, checking::Checkable::Operands operands,
+  void run(const TritonTask& task, cuda_abi::CUstream stream, checking::Checkable::Operands operands,
            const RunValues& values) const;
 
-  std::vector<std::string> operands_;
-  unsigned threads_ = 0, shared_bytes_ = 0;
-  bool has_scale_ = false;
-  Task whole_, smaller_;
+  const TritonProgram& program_;
   device::Module module_;
   device::Function kernel_;
 };
