@@ -20,24 +20,31 @@ from ..operators._activations import activation_of
 Ints = Union[int, Sequence[int]]
 Activation = Union[None, str, tuple[Any, ...]]  # "relu", or with its numbers: ("leaky_relu", 0.2)
 
+First = TypeVar("First")
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-def of_axes(axes: int, function: Callable[Concatenate[int, Given], Result], text: str) -> Callable[Given, Result]:
-    """`function` of that many axes, which is its first argument, under its own name: conv of 2 is conv2d. `text`: its
-    documentation."""
+def of_first(
+    first: First, function: Callable[Concatenate[First, Given], Result], name: str, text: str
+) -> Callable[Given, Result]:
+    """`function` with its first argument given, under a name of its own. `text`: its documentation."""
 
     def made(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-        return function(axes, *args, **kwargs)
+        return function(first, *args, **kwargs)
 
     signature = inspect.signature(function)
     named: Any = made
-    named.__name__ = named.__qualname__ = f"{function.__name__}{axes}d"
+    named.__name__ = named.__qualname__ = name
     named.__module__ = function.__module__
     named.__doc__ = text
     named.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
     return made
+
+
+def of_axes(axes: int, function: Callable[Concatenate[int, Given], Result], text: str) -> Callable[Given, Result]:
+    """`function` of that many axes, which is its first argument: conv of 2 is conv2d. `text`: its documentation."""
+    return of_first(axes, function, f"{function.__name__}{axes}d", text)
 
 
 def require(holds: bool, message: str, hint: str) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from .._autocast import autocast_dtype, autocasting, cast_by_autocast, has_a_type
 from ..operators import contraction, moves, recurrent
-from ._arguments import INT32, flag, integer, needs_gradient, number, require, require_served
+from ._arguments import INT32, flag, integer, needs_gradient, number, of_first, require, require_served
 from .activation import dropout as dropped
 
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
@@ -176,9 +176,23 @@ class _Network(NamedTuple):
             _require_weights(self.cell, features if i < self.directions else self.directions * hidden, hidden, weights)
 
 
-def _run(cell: str, *given: Any) -> Result:
-    """torch.lstm and those like it, of images of equal length (input, hx, params, ..., batch_first) or of packed ones
-    (data, batch_sizes, hx, params, ...)."""
+def _layers(
+    cell: str,
+    input: torch.Tensor,
+    hx: torch.Tensor | Sequence[torch.Tensor],
+    params: torch.Tensor | Sequence[torch.Tensor],
+    has_biases: bool | Sequence[torch.Tensor],
+    num_layers: int,
+    dropout: float,
+    train: bool | float,
+    bidirectional: bool,
+    batch_first: bool,
+) -> Result:
+    """torch.lstm and those like it, of images of equal length, or of packed ones, which have (data, batch_sizes, hx,
+    params, ..., bidirectional) in these places."""
+    given: tuple[Any, ...] = (
+        input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
+    )  # fmt: skip
     packed = isinstance(given[3], (list, tuple))
     input, hx, params, *words = (given[0], *given[2:]) if packed else given
     layers, p = integer("num_layers", words[1]), number("dropout", words[2])
@@ -206,67 +220,23 @@ def _run(cell: str, *given: Any) -> Result:
     return images if batch_first else images.transpose(0, 1), *ends
 
 
-def lstm(
-    input: torch.Tensor,
-    hx: torch.Tensor | Sequence[torch.Tensor],
-    params: torch.Tensor | Sequence[torch.Tensor],
-    has_biases: bool | Sequence[torch.Tensor],
-    num_layers: int,
-    dropout: float,
-    train: bool | float,
-    bidirectional: bool,
-    batch_first: bool,
-) -> Result:
+lstm = of_first(
+    "lstm",
+    _layers,
+    "lstm",
     """torch.lstm, which nn.LSTM calls: the result, and the states behind the last step. `hx`: state and cell state. Of
     packed sequences by place: data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional.
-    Projections are not served."""
-    return _run("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-
-
-def gru(
-    input: torch.Tensor,
-    hx: torch.Tensor | Sequence[torch.Tensor],
-    params: torch.Tensor | Sequence[torch.Tensor],
-    has_biases: bool | Sequence[torch.Tensor],
-    num_layers: int,
-    dropout: float,
-    train: bool | float,
-    bidirectional: bool,
-    batch_first: bool,
-) -> Result:
+    Projections are not served.""",
+)
+gru = of_first(
+    "gru",
+    _layers,
+    "gru",
     """torch.gru, which nn.GRU calls: the result, and the state behind the last step. `hx`: the state; the rest is as
-    lstm()'s."""
-    return _run("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-
-
-def rnn_tanh(
-    input: torch.Tensor,
-    hx: torch.Tensor | Sequence[torch.Tensor],
-    params: torch.Tensor | Sequence[torch.Tensor],
-    has_biases: bool | Sequence[torch.Tensor],
-    num_layers: int,
-    dropout: float,
-    train: bool | float,
-    bidirectional: bool,
-    batch_first: bool,
-) -> Result:
-    """torch.rnn_tanh, which nn.RNN calls; the arguments are gru()'s."""
-    return _run("tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-
-
-def rnn_relu(
-    input: torch.Tensor,
-    hx: torch.Tensor | Sequence[torch.Tensor],
-    params: torch.Tensor | Sequence[torch.Tensor],
-    has_biases: bool | Sequence[torch.Tensor],
-    num_layers: int,
-    dropout: float,
-    train: bool | float,
-    bidirectional: bool,
-    batch_first: bool,
-) -> Result:
-    """torch.rnn_relu, which nn.RNN calls; the arguments are gru()'s."""
-    return _run("relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    lstm()'s.""",
+)
+rnn_tanh = of_first("tanh", _layers, "rnn_tanh", "torch.rnn_tanh, which nn.RNN calls; the arguments are gru()'s.")
+rnn_relu = of_first("relu", _layers, "rnn_relu", "torch.rnn_relu, which nn.RNN calls; the arguments are gru()'s.")
 
 
 def _step(cell: str, input: torch.Tensor, hx: Any, weights: Sequence[torch.Tensor | None]) -> Result:
