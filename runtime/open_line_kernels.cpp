@@ -10,6 +10,7 @@
 #include <random>
 #include <sstream>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "kiln/base/error.h"
@@ -141,6 +142,7 @@ std::optional<Request> larger_size(const OpenLine& line) {
 
 struct Kernel {
   OpenLineKernel chosen;
+  double slowdown;                // against the best estimate of the size
   std::set<std::string> sources;  // digests
 };
 
@@ -157,7 +159,7 @@ class Choosing {
 
   void add(const Request& request, Takes takes) {
     Size& size = sizes_.emplace_back(Size{request, {}});
-    for (const auto& [name, kernel] : takes.kernels) size.can_take.insert(name);
+    for (const auto& [name, kernel] : takes.kernels) size.can_take.emplace(name, kernel.slowdown);
     kernels_.merge(takes.kernels);
   }
 
@@ -174,10 +176,10 @@ class Choosing {
     for (const Size& size : sizes_) {
       auto taken = std::ranges::find_if(names, [&](const std::string& name) { return size.can_take.contains(name); });
       if (taken == names.end()) {
-        const auto covered =
-            std::ranges::find_if(size.can_take, [&](const std::string& name) { return is_there(kernels_.at(name)); });
-        kernels_.at(*covered).chosen.is_covered = true;
-        taken = names.insert(names.end(), *covered);
+        const auto covered = std::ranges::find_if(
+            size.can_take, [&](const auto& kernel) { return is_there(kernels_.at(kernel.first)); });
+        kernels_.at(covered->first).chosen.is_covered = true;
+        taken = names.insert(names.end(), covered->first);
       }
       kernels_.at(*taken).chosen.sizes.push_back(size.request);
     }
@@ -189,22 +191,36 @@ class Choosing {
  private:
   struct Size {
     Request request;
-    std::set<std::string> can_take;  // names of kernels
+    std::map<std::string, double> can_take;  // slowdowns by names of kernels
+  };
+
+  struct Worth {
+    int sizes = 0;         // that nothing serves yet
+    double slowdowns = 0;  // their sum
   };
 
   bool is_there(const Kernel& kernel) const { return std::ranges::includes(served_, kernel.sources); }
 
-  // The kernel that most of the sizes can take which none serves yet; null where there are no such sizes.
+  // The kernel that most of the sizes can take which none serves yet; null where there are no such sizes. Of equal ones
+  // it is the faster: their names are digests, and every edit of a source would change the order of those.
   const std::string* that_serves_most() const {
-    std::map<std::string_view, int> counts;
+    std::map<std::string_view, Worth> worths;
     for (const Size& size : sizes_) {
       const bool is_served =
-          std::ranges::any_of(size.can_take, [&](const std::string& name) { return is_there(kernels_.at(name)); });
+          std::ranges::any_of(size.can_take, [&](const auto& kernel) { return is_there(kernels_.at(kernel.first)); });
       if (is_served) continue;
-      for (const std::string& name : size.can_take) ++counts[name];
+      for (const auto& [name, slowdown] : size.can_take) {
+        ++worths[name].sizes;
+        worths[name].slowdowns += slowdown;
+      }
     }
-    const auto best = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
-    return best == counts.end() ? nullptr : &kernels_.find(best->first)->first;
+    const auto rank = [&](const auto& kernel) {
+      const Choice& choice = kernels_.find(kernel.first)->second.chosen.choice;
+      const Worth& worth = kernel.second;
+      return std::tuple(-worth.sizes, worth.slowdowns, choice.algorithm, choice.config.print());
+    };
+    const auto best = std::ranges::min_element(worths, {}, rank);
+    return best == worths.end() ? nullptr : &kernels_.find(best->first)->first;
   }
 
   std::set<std::string>& served_;
@@ -257,14 +273,15 @@ Takes takes_of(Variants variants, const DeviceFigures& figures, const cache::Fil
   takes.why_none = fmt::format("no open kernel serves {}", variants.request().key());
   const Candidates candidates = variants.open_candidates(figures);
   for (const Candidate& candidate : candidates.ranked) {
-    if (candidate.estimate.seconds > slowest_of_them * candidates.ranked.front().estimate.seconds) break;
+    const double slowdown = candidate.estimate.seconds / candidates.ranked.front().estimate.seconds;
+    if (slowdown > slowest_of_them) break;
     const Program program = variants.program(candidate.choice);
     if (!filter.admits(program.workspace_bytes, program.deterministic)) continue;
     std::set<std::string> sources;
     for (const Source& source : program.sources) sources.insert(execution::code_digest(source));
     const std::string name = fmt::format("{}", fmt::join(sources, " "));
-    takes.kernels.try_emplace(name,
-                              Kernel{{request, candidate.choice, candidate.estimate.seconds}, std::move(sources)});
+    takes.kernels.try_emplace(
+        name, Kernel{{request, candidate.choice, candidate.estimate.seconds}, slowdown, std::move(sources)});
   }
   return takes;
 }

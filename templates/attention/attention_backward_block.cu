@@ -113,8 +113,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       multiply_rows(memory.v, memory.dy, at, of_weights);
       make_key_weights(
           line(0), at, key, keys, bias, mask, factor, drops,
-          [&](int, const AttentionLine& query) { return lse[offset_in_lse(query)]; },
-          [&](int, const AttentionLine& query) { return row_products[number_of(query)]; }, scores, of_weights);
+          [&](int, const AttentionLine& query, bool is_there) { return is_there ? lse[offset_in_lse(query)] : 0.0f; },
+          [&](int, const AttentionLine& query, bool is_there) {
+            return is_there ? row_products[number_of(query)] : 0.0f;
+          },
+          scores, of_weights);
       keep_weights(memory.weights, at, scores);
       __syncthreads();
       if constexpr (WITH_DV) of_values.add(memory.weights, memory.dy, at);

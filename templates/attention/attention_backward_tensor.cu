@@ -188,8 +188,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       }
       make_key_weights(
           AttentionLine(image, head, number), at, key, keys, bias, mask, factor, drops,
-          [&](int column, const AttentionLine&) { return others.lse[column]; },
-          [&](int column, const AttentionLine&) { return others.row_products[column]; }, scores, of_weights);
+          [&](int column, const AttentionLine&, bool) { return others.lse[column]; },
+          [&](int column, const AttentionLine&, bool) { return others.row_products[column]; }, scores, of_weights);
       if constexpr (WITH_DV) of_values.add<TDY>(scores, others.dy, at);
       if constexpr (WITH_DK) of_keys.add<TQ>(of_weights, others.q, at);
     };

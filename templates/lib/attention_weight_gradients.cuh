@@ -58,7 +58,7 @@ __device__ __forceinline__ void make_score_gradients(const AttentionRows& rows, 
 
 // Makes weights of products of keys and queries, and gradients of scores of `of_weights`, as above. The block's rows
 // are keys from `key` on, of `keys`, its columns the queries from `first` on; their lse and sums of dy y are
-// log_of(column, query) and product_of(column, query).
+// log_of(column, query, is_there) and product_of of the same, anything of queries that are not there.
 template <class LogOf, class ProductOf>
 __device__ __forceinline__ void make_key_weights(const AttentionLine& first, const Position& at, int key, int keys,
                                                  const TBIAS* bias, const TMASK* mask, float factor,
@@ -70,8 +70,7 @@ __device__ __forceinline__ void make_key_weights(const AttentionLine& first, con
     const AttentionLine query(first.image, first.head, first.number + column);
     const bool is_there = query.number < QUERIES;
     const Sight sight(query.number, keys);
-    const float log = is_there ? log_of(column, query) : -infinity();
-    const float product = is_there ? product_of(column, query) : 0.0f;
+    const float log = log_of(column, query, is_there), product = product_of(column, query, is_there);
 #pragma unroll
     for (int i = 0; i < THREAD_ROWS; ++i) {
       const int place = key + row_of(at, i);

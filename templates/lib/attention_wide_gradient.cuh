@@ -99,9 +99,11 @@ __device__ __forceinline__ void add_queries(Memory& memory, const TDY* dy, const
       if constexpr (!OF_VALUES) add_products_of<WIDTH>(memory.chunks, own_values, gradients, at, of_weights);
       make_key_weights(
           line(0), at, key, keys, bias, mask, factor, drops,
-          [&](int, const AttentionLine& query) { return lse[offset_in_lse(query)]; },
-          [&](int, const AttentionLine& query) { return OF_VALUES ? 0.0f : row_products[number_of(query)]; }, scores,
-          of_weights);
+          [&](int, const AttentionLine& query, bool is_there) { return is_there ? lse[offset_in_lse(query)] : 0.0f; },
+          [&](int, const AttentionLine& query, bool is_there) {
+            return !OF_VALUES && is_there ? row_products[number_of(query)] : 0.0f;
+          },
+          scores, of_weights);
       if constexpr (OF_VALUES) {
         add_weighted<TDY>(memory.chunks, scores, memory.lines, at, result);
       } else {
