@@ -151,6 +151,10 @@
   algorithm(recurrent_block) \
   algorithm(recurrent_backward_simple) \
   algorithm(recurrent_backward_block) \
+  algorithm(ctc_loss_forward_simple) \
+  algorithm(ctc_loss_forward_block) \
+  algorithm(ctc_loss_backward_simple) \
+  algorithm(ctc_loss_backward_block) \
   algorithm(attention_simple) \
   algorithm(attention_block) \
   algorithm(attention_tensor) \

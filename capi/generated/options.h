@@ -4,6 +4,7 @@
 #include "kiln/activation.h"
 #include "kiln/attention.h"
 #include "kiln/conv.h"
+#include "kiln/ctc_loss.h"
 #include "kiln/dropout.h"
 #include "kiln/gather.h"
 #include "kiln/gemm.h"
@@ -29,6 +30,8 @@ AttentionBackwardOptions options_of(const kiln_attention_backward_options& given
 ConvOptions options_of(const kiln_conv_options& given, int rank, const char* function);
 ConvBackwardOptions options_of(const kiln_conv_backward_options& given, int rank, const char* function);
 ConvBackwardBiasOptions options_of(const kiln_conv_backward_bias_options& given, const char* function);
+CtcLossOptions options_of(const kiln_ctc_loss_options& given, const char* function);
+CtcLossBackwardOptions options_of(const kiln_ctc_loss_backward_options& given, const char* function);
 DropoutOptions options_of(const kiln_dropout_options& given, const char* function);
 GatherOptions options_of(const kiln_gather_options& given, const char* function);
 GemmOptions options_of(const kiln_gemm_options& given, const char* function);

@@ -26,6 +26,7 @@
 #include "kiln/c/call.h"
 #include "kiln/c/conv.h"
 #include "kiln/c/core.h"
+#include "kiln/c/ctc_loss.h"
 #include "kiln/c/dropout.h"
 #include "kiln/c/gather.h"
 #include "kiln/c/gemm.h"

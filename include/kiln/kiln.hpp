@@ -7,6 +7,7 @@
 #include "kiln/call.h"
 #include "kiln/context.h"
 #include "kiln/conv.h"
+#include "kiln/ctc_loss.h"
 #include "kiln/cuda_graph.h"
 #include "kiln/dropout.h"
 #include "kiln/epilogue.h"

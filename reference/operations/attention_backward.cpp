@@ -116,7 +116,7 @@ class AttentionBackwardEvaluator final : public Oracle::Evaluator {
   AttentionScores scores_;
   Tensor dy_, q_, k_, v_, y_, lse_;
   bool of_keys_;
-  AttentionLines<BackwardLine> lines_;
+  Once<BackwardLine> lines_;
 };
 
 }  // namespace

@@ -114,7 +114,7 @@ class AttentionForwardEvaluator final : public Oracle::Evaluator {
   AttentionForward view_;
   AttentionScores scores_;
   Tensor v_;
-  AttentionLines<ForwardLine> lines_;
+  Once<ForwardLine> lines_;
 };
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "kiln/generator/operations/attention.h"
 #include "operations/bounded.h"
 #include "operations/dropped.h"
+#include "operations/once.h"
 #include "operations/softmax_row.h"
 
 namespace kiln::reference {
@@ -143,27 +142,5 @@ inline Filling filling_of_attention(const Request& request, std::string_view ope
   if (operand != "mask") return {};
   return [](std::span<const int64_t>, uint64_t bits) { return static_cast<double>(bits % 4); };
 }
-
-/// Lines that are worked out once each, when an element of one is asked for.
-template <class Line>
-class AttentionLines {
- public:
-  explicit AttentionLines(int64_t count) : entries_(static_cast<size_t>(count)) {}
-
-  template <class WorkOut>
-  const Line& of(int64_t number, const WorkOut& work_out) const {
-    Entry& entry = entries_[static_cast<size_t>(number)];
-    std::call_once(entry.once, [&] { entry.line = work_out(); });
-    return entry.line;
-  }
-
- private:
-  struct Entry {
-    std::once_flag once;
-    Line line;
-  };
-
-  mutable std::deque<Entry> entries_;
-};
 
 }  // namespace kiln::reference

@@ -23,7 +23,7 @@ void add_attention_block(Prelude& prelude, const AttentionBlockShape& shape, con
                          int64_t memory_bytes) {
   prelude.constant("BLOCK_M", shape.block_m).constant("BLOCK_N", shape.block_n);
   prelude.constant("THREADS", threads_of(shape)).constant("MEMORY_BYTES", memory_bytes);
-  for (const AttentionOperand& operand : layer.operands) {
+  for (const LayerOperand& operand : layer.operands) {
     if (operand.dimensions.back() != 'E') continue;
     const int64_t run = operand.spec ? widest_vector(*operand.spec, {3}, 4) : 1;
     prelude.constant(constant_name({operand.name, layer.q}) + "_RUN", run);

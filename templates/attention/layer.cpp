@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "descriptor/numbers.h"
 #include "descriptor/prelude_and_launch.h"
 #include "descriptor/rows.h"
 #include "descriptor/streaming_estimate.h"
-#include "descriptor/strided.h"
-#include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -35,46 +32,13 @@ AttentionLayer AttentionLayer::of(const Request& request) {
   } else {
     static_cast<Attention&>(layer) = AttentionBackward::of(request);
   }
-  for (const OperandDefinition& definition : operation(request.operation).operands()) {
-    const TensorSpec* spec = request.find(definition.name);
-    AttentionOperand operand{definition.name, dimensions_of(definition.name), {}};
-    if (spec != nullptr) operand.spec = *spec;
-    for (size_t i = 0; operand.spec && definition.repeats && i < operand.spec->extents.size(); ++i) {
-      if (operand.spec->extents[i] == 1) operand.spec->strides[i] = 0;
-    }
-    layer.operands.push_back(std::move(operand));
-  }
+  layer.operands = layer_operands(request, dimensions_of);
   return layer;
-}
-
-const std::optional<TensorSpec>& AttentionLayer::operand(std::string_view name) const {
-  return std::find_if(operands.begin(), operands.end(),
-                      [name](const AttentionOperand& each) { return each.name == name; })
-      ->spec;
-}
-
-double AttentionLayer::bytes() const {
-  double bytes = 0;
-  for (const AttentionOperand& operand : operands) {
-    if (operand.spec) bytes += static_cast<double>(operand.spec->elements()) * size_of(operand.spec->dtype);
-  }
-  return bytes;
 }
 
 Prelude attention_prelude(const AttentionLayer& layer) {
   Prelude prelude;
-  bool is_wide = false;
-  for (const AttentionOperand& operand : layer.operands) {
-    is_wide = is_wide || (operand.spec && needs_wide_index({&*operand.spec}));
-  }
-  prelude.index_type("Index", is_wide);
-  for (const AttentionOperand& operand : layer.operands) {
-    const std::vector<int64_t> none(operand.dimensions.size(), 0);
-    const TensorSpec spec = operand.spec.value_or(TensorSpec{DType::f32, none, none, 4});
-    const std::string name = constant_name({operand.name, spec});
-    prelude.flag("WITH_" + name, operand.spec.has_value()).type("T" + name, spec.dtype);
-    add_strides(prelude, name, operand.dimensions, spec);
-  }
+  add_operands(prelude, layer.operands);
   prelude.constant("HEADS", layer.heads()).constant("KEY_HEADS", layer.key_heads());
   prelude.extent("QUERIES", layer.queries()).extent("KEYS", layer.keys());
   prelude.constant("DEPTH", layer.depth()).constant("WIDTH", layer.width());
@@ -87,7 +51,7 @@ Prelude attention_prelude(const AttentionLayer& layer) {
 
 Launch attention_launch(const AttentionLayer& layer, std::string entry, int threads) {
   Launch launch = launch_of(std::move(entry), threads);
-  for (const AttentionOperand& operand : layer.operands) launch.arguments.push_back(OperandArgument{operand.name});
+  append_operands(launch, layer.operands);
   append(launch, {OperationScalar{0}, OperationScalar{1}, OperationInteger{0}, OperationInteger{1}, Scalar::alpha,
                   Scalar::beta, UserArgument{}, Scalar::n});
   return launch;

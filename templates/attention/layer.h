@@ -6,28 +6,22 @@
 #include <string_view>
 #include <vector>
 
+#include "descriptor/layer_operands.h"
 #include "kiln/generator/algorithm.h"
 #include "kiln/generator/operations/attention.h"
 
 namespace kiln::descriptor {
 
-/// An operand as templates see it: its type and the strides of its dimensions, a letter each.
-struct AttentionOperand {
-  std::string name;
-  std::string_view dimensions;
-  std::optional<TensorSpec> spec;  ///< Nothing where the request has none; extents of 1 that repeat have the stride 0.
-};
-
 /// Attention, or its gradients.
 struct AttentionLayer : Attention {
-  std::vector<AttentionOperand> operands;
+  LayerOperands operands;
 
   static AttentionLayer of(const Request& request);
 
   /// Nothing where the request has none.
-  const std::optional<TensorSpec>& operand(std::string_view name) const;
+  const std::optional<TensorSpec>& operand(std::string_view name) const { return spec_of(operands, name); }
   /// Bytes that have to move: each operand once.
-  double bytes() const;
+  double bytes() const { return bytes_of(operands); }
   /// Rows of a head of keys: queries of all heads that share it.
   int64_t rows() const { return heads() / key_heads() * queries(); }
   /// Whether there are gradients of keys or values.

@@ -48,7 +48,7 @@ void add_attention_tensor(Prelude& prelude, const AttentionTensorShape& shape, c
                           std::initializer_list<std::string_view> factors, int64_t memory_bytes) {
   prelude.constant("WARPS", shape.warps).constant("WARP_ROWS", shape.rows).constant("BLOCK_N", shape.block_n);
   prelude.flag("KEEP", shape.keep != 0).constant("MEMORY_BYTES", memory_bytes);
-  for (const AttentionOperand& operand : layer.operands) {
+  for (const LayerOperand& operand : layer.operands) {
     if (operand.dimensions.back() != 'E') continue;
     const bool is_factor = std::find(factors.begin(), factors.end(), operand.name) != factors.end();
     const int run = operand.spec ? run_of(*operand.spec) : 1;

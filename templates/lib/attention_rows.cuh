@@ -47,22 +47,12 @@ struct BlockSight {
   }
 };
 
-constexpr float LOG2_E = 1.4426950408889634f, LN_2 = 0.6931471805599453f;
-
-// 2 to the power of `value`, in one instruction; results below 2^-126 become 0.
-__device__ __forceinline__ float power_of_2(float value) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
-  return result;
-}
-
 // Score in base 2 of a product of a query and a key that it sees; of others the bias is not read. `factor`: of all
-// products. A finite bias stays finite in base 2, where the lowest number, which hides keys in many models, would be
-// -inf: rounding towards zero ends at the lowest number.
+// products. A finite bias stays finite: the lowest number hides keys in many models.
 __device__ __forceinline__ float biased_product(float product, float factor, const TBIAS* bias,
                                                 const AttentionLine& query, int key, bool sees) {
   float score = product * factor;
-  if (WITH_BIAS && sees) score += __fmul_rz(bias_at(bias, query, key), LOG2_E);
+  if (WITH_BIAS && sees) score += in_base_2(bias_at(bias, query, key));
   return score;
 }
 
@@ -84,10 +74,8 @@ struct QueryEnd {
 
   QueryEnd() = default;
   __device__ __forceinline__ QueryEnd(float maximum, float total) : sees(total != 0.0f) {
-    float log;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(share) : "f"(total));
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(log) : "f"(total));
-    lse = sees ? (maximum + log) * LN_2 : -infinity();
+    lse = sees ? (maximum + log_2(total)) * LN_2 : -infinity();
   }
   // 0 times a value that is not finite may stand in `sum` of a query without keys.
   __device__ __forceinline__ float result_of(float sum) const { return sees ? sum * share : 0.0f; }

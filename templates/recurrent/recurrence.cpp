@@ -1,13 +1,11 @@
 #include "recurrent/recurrence.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "descriptor/prelude_and_launch.h"
 #include "descriptor/rows.h"
 #include "descriptor/streaming_estimate.h"
-#include "descriptor/strided.h"
 #include "kiln/generator/operation.h"
 
 namespace kiln::descriptor {
@@ -44,42 +42,13 @@ RecurrentLayer RecurrentLayer::of(const Request& request) {
     take(RecurrentForward::of(request));
   }
   layer.images = result_of(request).spec.extents[0];
-  for (const OperandDefinition& operand : operation(request.operation).operands()) {
-    const TensorSpec* spec = request.find(operand.name);
-    layer.operands.push_back(
-        {operand.name, dimensions_of(operand.name), spec == nullptr ? std::nullopt : std::optional(*spec)});
-  }
+  layer.operands = layer_operands(request, dimensions_of);
   return layer;
-}
-
-const TensorSpec& RecurrentLayer::r() const {
-  return *std::find_if(operands.begin(), operands.end(), [](const LayerOperand& operand) {
-            return operand.name == "r";
-          })->spec;
-}
-
-double RecurrentLayer::bytes() const {
-  double bytes = 0;
-  for (const LayerOperand& operand : operands) {
-    if (operand.spec) bytes += static_cast<double>(operand.spec->elements()) * size_of(operand.spec->dtype);
-  }
-  return bytes;
 }
 
 Prelude recurrent_prelude(const RecurrentLayer& layer) {
   Prelude prelude;
-  bool is_wide = false;
-  for (const LayerOperand& operand : layer.operands) {
-    is_wide = is_wide || (operand.spec && needs_wide_index({&*operand.spec}));
-  }
-  prelude.index_type("Index", is_wide);
-  for (const LayerOperand& operand : layer.operands) {
-    const std::vector<int64_t> none(operand.dimensions.size(), 0);
-    const TensorSpec spec = operand.spec.value_or(TensorSpec{DType::f32, none, none, 4});
-    const std::string name = constant_name({operand.name, spec});
-    prelude.flag("WITH_" + name, operand.spec.has_value()).type("T" + name, spec.dtype);
-    add_strides(prelude, name, operand.dimensions, spec);
-  }
+  add_operands(prelude, layer.operands);
   prelude.constant("CELL", static_cast<int64_t>(layer.cell));
   prelude.flag("RESETS_BEFORE", layer.reset == RecurrentReset::before);
   prelude.flag("ORDER_IOFC", layer.order == RecurrentOrder::iofc);
@@ -93,7 +62,7 @@ Prelude recurrent_prelude(const RecurrentLayer& layer) {
 Launch recurrent_launch(const RecurrentLayer& layer, std::string entry, int threads,
                         const WorkspaceArgument& workspace) {
   Launch launch = launch_of(std::move(entry), threads);
-  for (const LayerOperand& operand : layer.operands) launch.arguments.push_back(OperandArgument{operand.name});
+  append_operands(launch, layer.operands);
   append(launch, {workspace, Scalar::alpha, Scalar::beta, UserArgument{}, Scalar::n});
   return launch;
 }

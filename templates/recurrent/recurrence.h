@@ -1,26 +1,17 @@
 // Parts that descriptors of recurrent layers and their gradients share.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
+#include "descriptor/layer_operands.h"
 #include "kiln/generator/algorithm.h"
 #include "kiln/generator/operations/recurrent.h"
 
 namespace kiln::descriptor {
 
-/// An operand as templates see it: its type and the strides of its dimensions, a letter each.
-struct LayerOperand {
-  std::string name;
-  std::string_view dimensions;
-  std::optional<TensorSpec> spec;  ///< Nothing where the request has none.
-};
-
 /// A recurrent layer, or its gradient.
 struct RecurrentLayer : Recurrence {
-  std::vector<LayerOperand> operands;
+  LayerOperands operands;
   bool is_gradient = false;
   int64_t images = 0, steps = 0, directions = 0, hidden = 0;
   Blend blend;
@@ -28,11 +19,11 @@ struct RecurrentLayer : Recurrence {
 
   static RecurrentLayer of(const Request& request);
 
-  const TensorSpec& r() const;
+  const TensorSpec& r() const { return *spec_of(operands, "r"); }
   /// Rows of r: GH.
   int64_t rows() const { return gates_of(cell) * hidden; }
   /// Bytes that have to move: each operand once.
-  double bytes() const;
+  double bytes() const { return bytes_of(operands); }
 };
 
 /// Constants of lib/recurrent.cuh, and those of results.

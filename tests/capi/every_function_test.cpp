@@ -220,6 +220,10 @@ class EveryFunction : public CApi {
         &cross_entropy_options_, nullptr);
     add("kiln_cross_entropy_backward", kiln_cross_entropy_backward, optional, context_, &x_, &targets_, &loss_gradient_,
         &y_, &cross_entropy_options_, nullptr);
+    add("kiln_ctc_loss_forward", kiln_ctc_loss_forward, {"options", "stream"}, context_, &ctc_scores_, &ctc_labels_,
+        &ctc_losses_, &ctc_loss_options_, nullptr);
+    add("kiln_ctc_loss_backward", kiln_ctc_loss_backward, {"options", "stream"}, context_, &ctc_scores_, &ctc_labels_,
+        &ctc_prefixes_, &ctc_gradient_, &ctc_loss_backward_options_, nullptr);
   }
 
   void add_recurrent_layers() {
@@ -307,6 +311,9 @@ class EveryFunction : public CApi {
                     weights_gradient_ = tensor(result_, {3, 6}), layer_bias_gradient_ = tensor(result_, {3});
   const kiln_tensor loss_ = tensor(result_, {1}), loss_gradient_ = tensor(upload(wave(1)), {1});
   const kiln_tensor targets_ = with(tensor(upload(wave(2)), {2}), [](auto& targets) { targets.dtype = KILN_I32; });
+  const kiln_tensor ctc_scores_ = tensor(upload(wave(40)), {2, 5, 4}), ctc_losses_ = tensor(result_, {2}),
+                    ctc_labels_ = with(tensor(upload(wave(4)), {2, 2}), [](auto&labels) { labels.dtype = KILN_I32; }),
+                    ctc_prefixes_ = tensor(upload(wave(50)), {2, 5, 5}), ctc_gradient_ = tensor(result_, {2, 5, 4});
   const kiln_tensor gates_ = tensor(upload(wave(16)), {1, 2, 1, 8}),
                     recurrent_weights_ = tensor(upload(wave(16)), {1, 8, 2}), states_ = tensor(result_, {1, 2, 1, 2});
   const kiln_tensor states_gradient_ = tensor(upload(wave(4)), {1, 2, 1, 2}),
@@ -344,6 +351,8 @@ class EveryFunction : public CApi {
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();
   const kiln_cross_entropy_options cross_entropy_options_ = kiln_cross_entropy_options_default();
+  const kiln_ctc_loss_options ctc_loss_options_ = kiln_ctc_loss_options_default();
+  const kiln_ctc_loss_backward_options ctc_loss_backward_options_ = kiln_ctc_loss_backward_options_default();
   const kiln_recurrent_options recurrent_options_ = kiln_recurrent_options_default();
   const kiln_recurrent_backward_options recurrent_backward_options_ = kiln_recurrent_backward_options_default();
   const kiln_attention_options attention_options_ = kiln_attention_options_default();

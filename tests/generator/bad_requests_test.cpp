@@ -397,6 +397,35 @@ INSTANTIATE_TEST_SUITE_P(
             "dproducts=f32:2x3x1x6",
             "there is dproducts with reset=before (it is dgates there: leave it out)"}));
 
+INSTANTIATE_TEST_SUITE_P(
+    CtcLoss, BadRequest,
+    testing::Values(
+        Bad{"ctc_loss_forward x=f32:9x5 targets=i32:4x3", "x has 2 dimensions (they are images, steps and classes)"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:12", "targets has 1 dimensions (they are images and labels)"},
+        Bad{"ctc_loss_forward x=f32:4x9x5", "operand targets is missing"},
+        Bad{"ctc_loss_forward targets=i32:4x3", "operand x is missing"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:3x3", "targets has extents 3x3, expected 4x3 (N of x)"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=f32:4x3", "targets is f32"},
+        Bad{"ctc_loss_forward x=i32:4x9x5 targets=i32:4x3", "x is i32"},
+        Bad{"ctc_loss_forward x=f32:4x9x0 targets=i32:4x3", "x has 0 classes (give 1 to 2147483647)"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 blank=5", "blank=5 is none of the 5 classes (give 0 to 4)"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 blank=-1", "blank=-1 is none of the 5 classes"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 blank=1,2", "blank=1,2 has 2 values"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 input=logits", "input=logits is unknown"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 input_lengths=i32:5",
+            "input_lengths has extents 5, expected 4 (one for each image)"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 target_lengths=f32:4", "target_lengths is f32"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 loss=f32:4x1", "loss has extents 4x1, expected 4"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 prefixes=f32:4x9x3",
+            "prefixes has extents 4x9x3, expected 4x9x7 (N and T of x, and 2 L + 1 states)"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 prefixes=f16:4x9x7", "prefixes is f16"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 batch_invariant", "its kernels keep no order of sums"},
+        Bad{"ctc_loss_backward x=f32:4x9x5 targets=i32:4x3", "operand prefixes is missing"},
+        Bad{"ctc_loss_backward x=f32:4x9x5 targets=i32:4x3 prefixes=f32:4x9x7 dloss=f32:3",
+            "dloss has extents 3, expected 4"},
+        Bad{"ctc_loss_backward x=f32:4x9x5 targets=i32:4x3 prefixes=f32:4x9x7 dx=f32:4x9x6",
+            "dx has extents 4x9x6, expected 4x9x5 (those of x)"}));
+
 const std::string attention = "attention_forward q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6";
 const std::string attention_gradient =
     "attention_backward dy=f32:2x4x5x6 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6 y=f32:2x4x5x6 lse=f32:2x4x5";

@@ -160,6 +160,17 @@ INSTANTIATE_TEST_SUITE_P(
         Limit{attention + " left=0 align=end", attention + " left=-1 align=end", "align=end without left or right"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    CtcLoss, Limits,
+    testing::Values(Limit{"ctc_loss_forward x=f32:1x536870911x2 targets=i32:1x1",
+                          "ctc_loss_forward x=f32:1x536870912x2 targets=i32:1x1", "there are 536870912 steps"},
+                    Limit{"ctc_loss_forward x=f32:1x1x2 targets=i32:1x536870911",
+                          "ctc_loss_forward x=f32:1x1x2 targets=i32:1x536870912", "and 536870912 labels"},
+                    Limit{"ctc_loss_forward x=f32:1x1x2147483647 targets=i32:1x1",
+                          "ctc_loss_forward x=f32:1x1x2147483648 targets=i32:1x1", "x has 2147483648 classes"},
+                    Limit{"ctc_loss_forward x=f32:1x1x2 targets=i32:1x1 blank=1",
+                          "ctc_loss_forward x=f32:1x1x2 targets=i32:1x1 blank=2", "blank=2"}));
+
+INSTANTIATE_TEST_SUITE_P(
     Recurrent, Limits,
     testing::Values(Limit{"recurrent_forward gates=f32:1x2147483647x1x1 r=f32:1x1x1 cell=tanh",
                           "recurrent_forward gates=f32:1x2147483648x1x1 r=f32:1x1x1 cell=tanh",

@@ -230,6 +230,26 @@ TEST(Recurrent, CountsTheLeastWork) {
   EXPECT_EQ(backward.write_bytes, 4.0 * 60);
 }
 
+TEST(CtcLoss, InfersItsResults) {
+  EXPECT_EQ(Request::parse("ctc_loss_forward x=f16:4x9x5 targets=i32:4x3").at("loss").print(), "f32:4:n");
+  EXPECT_EQ(Request::parse("ctc_loss_backward x=f16:4x9x5:5,20,1 targets=i32:4x3 prefixes=f32:4x9x7").at("dx").print(),
+            "f16:4x9x5:cnw");
+}
+
+TEST(CtcLoss, CountsTheLeastWork) {
+  const Work forward = operation("ctc_loss_forward")
+                           .work(Request::parse("ctc_loss_forward x=f16:4x9x5 targets=i32:4x3 loss=f32:4 "
+                                                "prefixes=f32:4x9x7 target_lengths=i32:4 beta=1"));
+  EXPECT_EQ(forward.flops, 4.0 * 9 * (4 * 5 + 12 * 7));
+  EXPECT_EQ(forward.read_bytes, 2.0 * 4 * 9 * 5 + 4.0 * (4 * 3 + 4 + 4)) << "loss too, which it adds to";
+  EXPECT_EQ(forward.write_bytes, 4.0 * (4 + 4 * 9 * 7));
+  const Work backward =
+      operation("ctc_loss_backward")
+          .work(Request::parse("ctc_loss_backward x=f16:4x9x5 targets=i32:4x3 dloss=f16:4 prefixes=f32:4x9x7"));
+  EXPECT_EQ(backward.read_bytes, 2.0 * 4 * 9 * 5 + 4.0 * 4 * 3 + 2.0 * 4 + 4.0 * 4 * 9 * 7);
+  EXPECT_EQ(backward.write_bytes, 2.0 * 4 * 9 * 5);
+}
+
 TEST(Attention, InfersItsResults) {
   EXPECT_EQ(Request::parse("attention_forward q=f16:2x4x5x8:160,8,32,1 k=f32:2x2x7x8 v=f32:2x2x7x6").at("y").print(),
             "f16:2x4x5x6:nchw");

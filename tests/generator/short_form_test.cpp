@@ -60,6 +60,9 @@ TEST(ShortForm, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("attention_backward dy=f32:2x4x5x8 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x8 y=f32:2x4x5x8 "
                "lse=f32:2x4x5 left=3 right=2"),
             "gradients of attention 2x4x5x8 of 2x2x7x8, left 3, right 2");
+  EXPECT_EQ(of("ctc_loss_forward x=f16:4x9x5 targets=i32:4x3 blank=4 n=?"), "CTC loss 4x9x5, 3 labels f16 n=?");
+  EXPECT_EQ(of("ctc_loss_backward x=f32:4x9x5:5,20,1 targets=i32:4x3 prefixes=f32:4x9x7"),
+            "gradient of CTC loss 4x9x5, 3 labels cnw");
   EXPECT_EQ(of("recurrent_forward gates=f16:4x5x2x16 r=f16:2x16x4 cell=lstm direction=both n=?"),
             "lstm 4x5x2x4, both f16 n=?");
   EXPECT_EQ(of("recurrent_backward dy=f32:3x5x1x4 r=f32:1x4x4 saved=f32:3x5x1x4 cell=tanh"),

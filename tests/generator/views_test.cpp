@@ -17,6 +17,7 @@
 #include "kiln/generator/operations/conv_backward_filter.h"
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/cross_entropy.h"
+#include "kiln/generator/operations/ctc_loss.h"
 #include "kiln/generator/operations/dropout.h"
 #include "kiln/generator/operations/gather.h"
 #include "kiln/generator/operations/gemm.h"
@@ -54,6 +55,8 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"conv_forward", through<ConvForward>},
       {"cross_entropy_backward", through<CrossEntropyBackward>},
       {"cross_entropy_forward", through<CrossEntropyForward>},
+      {"ctc_loss_backward", through<CtcLossBackward>},
+      {"ctc_loss_forward", through<CtcLossForward>},
       {"dropout", through<Dropout>},
       {"gather", through<Gather>},
       {"gemm", through<Gemm>},

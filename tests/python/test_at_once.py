@@ -96,6 +96,21 @@ def test_an_optimized_model_takes_new_batches_and_images(at_once, torch):
                 kiln.default_context().wait_until_tuned()
 
 
+def test_a_loss_takes_sequences_of_other_lengths(at_once, torch):
+    import kiln.torch as kt
+
+    for steps, labels, source in ((20, 5, "estimate"), (33, 9, "open kernel"), (26, 14, "open kernel")):
+        x = torch.randn(steps, 3, 11).log_softmax(2).requires_grad_()
+        given = torch.randint(1, 11, (3, labels)), [steps] * 3, [labels] * 3
+        with kt.record() as requests:
+            loss = kt.functional.ctc_loss(x, *given)
+            (gradient,) = torch.autograd.grad(loss, x)
+        assert [kiln.plan(line).source for line in requests] == [source] * 2
+        expected = torch.nn.functional.ctc_loss(x, *given)
+        torch.testing.assert_close((loss, gradient), (expected, torch.autograd.grad(expected, x)[0]), rtol=1e-4, atol=1e-5)
+        kiln.default_context().wait_until_tuned()
+
+
 def test_a_deterministic_model_gets_its_own_kernels_at_once(at_once, torch):
     import kiln.torch as kt
 

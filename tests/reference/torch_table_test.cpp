@@ -1,5 +1,5 @@
-// References against PyTorch: attention_torch.py, elements_torch.py, recurrent_torch.py, rows_torch.py and
-// windows_torch.py made the tables.
+// References against PyTorch: attention_torch.py, ctc_torch.py, elements_torch.py, recurrent_torch.py, rows_torch.py
+// and windows_torch.py made the tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -130,6 +130,10 @@ TEST(TorchTable, HasTheAttentionOfTheReference) {
   EXPECT_EQ(expect_table("attention_torch.txt"), 66);
 }
 
+TEST(TorchTable, HasTheCtcLossOfTheReference) {
+  EXPECT_EQ(expect_table("ctc_torch.txt"), 45);
+}
+
 TEST(TorchTable, HasTheWindowsAndProductsOfTheReference) {
   EXPECT_EQ(expect_table("windows_torch.txt"), 110);
 }
@@ -165,8 +169,8 @@ TEST(TorchTable, IsWhatPyTorchWrites) {
   if (std::system((python + "-c 'import torch' 2>/dev/null").c_str()) != 0) {  // NOLINT(concurrency-mt-unsafe)
     GTEST_SKIP() << "PyTorch is not installed: scripts/setup --torch";
   }
-  for (const std::string name : {"activation_torch", "attention_torch", "cross_entropy_torch", "elements_torch",
-                                 "recurrent_torch", "rows_torch", "windows_torch"}) {
+  for (const std::string name : {"activation_torch", "attention_torch", "cross_entropy_torch", "ctc_torch",
+                                 "elements_torch", "recurrent_torch", "rows_torch", "windows_torch"}) {
     const std::string path = "tests/reference/" + name;
     expect_made_by_pytorch(path + ".py", path + ".txt", 1e-12);
   }

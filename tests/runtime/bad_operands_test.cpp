@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "bad_arguments.h"
@@ -13,6 +14,7 @@
 #include "kiln/attention.h"
 #include "kiln/call.h"
 #include "kiln/conv.h"
+#include "kiln/ctc_loss.h"
 #include "kiln/dropout.h"
 #include "kiln/gather.h"
 #include "kiln/gemm.h"
@@ -44,7 +46,7 @@ struct Call {
   size_t outputs = 1;
   bool reduces = false;  ///< The result takes any extents of the first tensor but the channels.
   bool any_dtype = false;
-  bool any_channels = false;  ///< Dimension 1 of the first tensor may be of any length but 0.
+  std::optional<size_t> free_dimension = {};  ///< Number of one of the first tensor that may be of any length but 0.
 };
 
 std::vector<int64_t> extents_of(const Tensor& tensor) {
@@ -78,6 +80,7 @@ class BadOperands : public BadArguments {
   void add_attention(Calls& calls) const;
   void add_products(Calls& calls) const;
   void add_losses(Calls& calls) const;
+  void add_ctc_losses(Calls& calls) const;
   void add_normalisations(Calls& calls) const;
   void add_affine_normalisations(Calls& calls) const;
   void add_local_normalisations(Calls& calls) const;
@@ -100,6 +103,7 @@ BadOperands::Calls BadOperands::calls() const {
   add_attention(calls);
   add_products(calls);
   add_losses(calls);
+  add_ctc_losses(calls);
   add_normalisations(calls);
   add_affine_normalisations(calls);
   add_local_normalisations(calls);
@@ -236,7 +240,8 @@ void BadOperands::add_rows_and_elements(Calls& calls) const {
   calls["gather"] = {"", {{"x", a}, {"indices", named}, {"y", y}}, [](Context& k, const Tensors& t) {
                        gather(k, t[0].tensor, t[1].tensor, t[2].tensor, {.axis = 1});
                      }};
-  calls["gather"].any_dtype = calls["gather"].any_channels = true;
+  calls["gather"].any_dtype = true;
+  calls["gather"].free_dimension = 1;
 }
 
 void BadOperands::add_recurrent_layers(Calls& calls) const {
@@ -295,6 +300,38 @@ void BadOperands::add_recurrent_layers(Calls& calls) const {
                                                        .dc0 = t[10].tensor});
                                  },
                                  3};
+}
+
+void BadOperands::add_ctc_losses(Calls& calls) const {
+  const Tensor x = at(0, {2, 5, 4}), targets = at(4096, {2, 3}, i32), prefixes = at(16384, {2, 5, 7});
+  const Tensor input_lengths = at(8192, {2}, i32), target_lengths = at(12288, {2}, i32);
+  calls["ctc_loss_forward"] = {
+      "",
+      {{"x", x},
+       {"targets", targets},
+       {"input_lengths", input_lengths},
+       {"target_lengths", target_lengths},
+       {"loss", at(20480, {2})},
+       {"prefixes", prefixes}},
+      [](Context& k, const Tensors& t) {
+        ctc_loss_forward(k, t[0].tensor, t[1].tensor, t[4].tensor,
+                         {.input_lengths = t[2].tensor, .target_lengths = t[3].tensor, .prefixes = t[5].tensor});
+      },
+      2};
+  calls["ctc_loss_forward"].free_dimension = 2;
+  calls["ctc_loss_backward"] = {
+      "",
+      {{"x", x},
+       {"targets", targets},
+       {"input_lengths", input_lengths},
+       {"target_lengths", target_lengths},
+       {"dloss", at(20480, {2})},
+       {"prefixes", prefixes},
+       {"dx", at(24576, {2, 5, 4})}},
+      [](Context& k, const Tensors& t) {
+        ctc_loss_backward(k, t[0].tensor, t[1].tensor, t[5].tensor, t[6].tensor,
+                          {.input_lengths = t[2].tensor, .target_lengths = t[3].tensor, .dloss = t[4].tensor});
+      }};
 }
 
 void BadOperands::add_attention(Calls& calls) const {
@@ -372,7 +409,7 @@ void BadOperands::add_losses(Calls& calls) const {
       "", {{"x", x}, {"targets", targets}, {"losses", slot(3, {3})}}, [](Context& k, const Tensors& t) {
         cross_entropy_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, {.reduction = LossReduction::none});
       }};
-  calls["cross_entropy_forward"].any_channels = true;
+  calls["cross_entropy_forward"].free_dimension = 1;
   calls["cross_entropy_forward, weighted"] = {
       "cross_entropy_forward",
       {{"x", x}, {"targets", targets}, {"weights", weights}, {"losses", slot(3, {3})}},
@@ -505,7 +542,7 @@ void BadOperands::add_extents(const Call& call, size_t i, const AddRow& row) {
     one_more[d] += 1;
     more[d] = 2 * more[d] + 1;
     none[d] = 0;
-    if (!(call.any_channels && i == 0 && d == 1)) {
+    if (!(i == 0 && d == call.free_dimension)) {
       row(fmt::format("one more along dimension {}", d), like(good, good.data(), one_more), "");
       row(fmt::format("more along dimension {}", d), like(good, good.data(), more), "");
     }

@@ -115,6 +115,8 @@ constexpr const char* layers[] = {
     "lse=f32:4x8x512 dk=f16:4x8x512x64 dv=f16:4x8x512x64 right=0",
     "attention_backward dy=bf16:2x8x256x256 q=bf16:2x8x256x192 k=bf16:2x2x256x192 v=bf16:2x2x256x256 "
     "y=bf16:2x8x256x256 lse=f32:2x8x256 dk=bf16:2x2x256x192 dv=bf16:2x2x256x256",
+    "ctc_loss_forward x=f16:32x200x100 targets=i32:32x40 prefixes=f32:32x200x81",
+    "ctc_loss_backward x=f32:2x3000x5003 targets=i32:2x2600 prefixes=f32:2x3000x5201 input=log_probabilities",
     "recurrent_forward gates=f16:32x50x1x4096 r=f16:1x4096x1024 cell=lstm",
     "recurrent_forward gates=f32:1x20x2x1536 r=f32:2x1536x512 cell=gru reset=before direction=both",
     "recurrent_backward dy=f32:8x20x1x256 r=f32:1x768x256 saved=f32:8x20x1x1024 y=f32:8x20x1x256 cell=gru",

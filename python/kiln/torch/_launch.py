@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 from typing import Any
 
@@ -14,6 +15,7 @@ from .._context import Context, FirstCall, WorkspaceAllocator, default_context_w
 from .._definitions import DEFINITIONS
 
 _chosen: dict[torch.device, Context] = {}
+atexit.register(_chosen.clear)  # threads of a Context have to end before the libraries that they are in do
 
 
 def _key(device: Any) -> torch.device:

@@ -113,12 +113,13 @@ class _Shapes(TorchFunctionMode):
 
 def _shadow(value: Any, made: dict[int, torch.Tensor]) -> Any:
     """Another tensor of the same shape, strides and alignment, in lists too: nothing that is done to it is seen. `made`:
-    those of a call, by the id of what each is in place of; a tensor that is given twice stays one."""
+    those of a call, by the id of what each is in place of; a tensor that is given twice stays one. Tensors of integers
+    stay themselves: requests depend on lengths, and no function writes them."""
     if isinstance(value, dict):
         return {name: _shadow(each, made) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value)(_shadow(each, made) for each in value)
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
         return value
     if id(value) in made:
         return made[id(value)]

@@ -31,6 +31,11 @@ def attention():
     return {"scaled_dot_product_attention": rows, "multi_head_attention_forward": {**rows, **weights, **words}}
 
 
+def sequences():
+    given = {"targets": SQUARE[:2].long().clamp(1, 1), "input_lengths": (4, 4), "target_lengths": (1, 2)}
+    return {"ctc_loss": {"log_probs": SPACES[1].permute(1, 0, 2), **given}}
+
+
 def recurrent():
     """Calls with 3 hidden elements."""
     words = {"num_layers": 1, "dropout": 0.0, "train": False, "bidirectional": False, "batch_first": True}
@@ -72,7 +77,7 @@ def calls():
         "addmm": {"input": SQUARE, "mat1": SQUARE, "mat2": SQUARE},
         "baddbmm": {"input": SQUARE[None], "batch1": SQUARE[None], "batch2": SQUARE[None]},
     }
-    of = {name: {"input": X, **given} for name, given in of.items()} | attention() | recurrent()
+    of = {name: {"input": X, **given} for name, given in of.items()} | attention() | recurrent() | sequences()
     for axes, x in SPACES.items():
         maxima, places = getattr(F, f"max_pool{axes}d")(x, 2, return_indices=True)
         window = torch.ones(4, 4, *[3] * axes)

@@ -78,6 +78,11 @@ def arguments():
     yield operators.pooling.max_pool, (x, [2, 3, 4, 4], [2, 2], [0] * 4, [2, 2], [1, 1])
     yield operators.normalisation.norm, (x, None, None, None, *statistics, [0, 2, 3], False, 1e-5, 0.1, False)
     yield operators.rows.cross_entropy, (rows, targets, None, "mean", -100, 0.0)
+    steps, labels = torch.randn(2, 5, 4).log_softmax(-1), torch.tensor([[1, 2], [3, 3]], dtype=torch.int32)
+    lengths, counts = torch.tensor([5, 4], dtype=torch.int32), torch.tensor([2, 1], dtype=torch.int32)
+    yield operators.ctc.ctc_loss, (steps, labels, lengths, counts, 0, False, True)
+    of_steps = torch.zeros(2, 5, 5), steps.exp()  # without gradients, which PyTorch does not have
+    yield operators.ctc.ctc_loss_backward, (torch.rand(2), *of_steps, labels, lengths, counts, 0, True)
     yield operators.elementwise.dropout, (rows, torch.tensor(3), 0.5)
     q, k = torch.randn(2, 3, 4, 4).transpose(1, 2), torch.randn(2, 2, 5, 4)
     bias, mask, lengths = torch.randn(1, 4, 1, 5), torch.ones(2, 1, 3, 5, dtype=torch.uint8), torch.tensor([5, 3], dtype=torch.int32)
@@ -246,6 +251,20 @@ def test_functions_use_the_context_that_was_chosen():
     finally:
         kt.set_default_context(None)
     assert kt.default_context() is kiln.default_context()
+
+
+def test_a_program_ends_while_the_context_that_was_chosen_compiles():
+    import os
+    import subprocess
+    import sys
+
+    program = """
+import kiln, kiln.torch, torch
+kiln.torch.set_default_context(kiln.Context(driver="emulator", cache="off", first_call="at_once"))
+for rows in range(5, 12):
+    kiln.torch.functional.softmax(torch.ones(rows, 37), 1)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "KILN_KERNEL_STORE": "off"})
 
 
 def test_workspace_on_a_gpu_is_pytorch_s(monkeypatch):

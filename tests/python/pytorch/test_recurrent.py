@@ -331,3 +331,13 @@ def test_requests_of_a_layer_are_recorded():
     with kt.record() as own:
         optimized(net)(x)[0].sum().backward()
     assert list(own) == list(requests)
+
+
+def test_requests_of_packed_sequences_are_recorded():
+    net, recorded = nn.LSTM(FEATURES, HIDDEN), []
+    packed = pack_sequence([torch.randn(each, FEATURES) for each in (2, 4)], enforce_sorted=False)
+    for each in (net, optimized(net)):
+        with kt.record() as requests:
+            each(packed)[0].data.sum().backward()
+        recorded.append(sorted(requests))
+    assert recorded[0] == recorded[1] and any(" lengths=i32:2" in line for line in recorded[0])

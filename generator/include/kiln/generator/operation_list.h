@@ -28,6 +28,8 @@
   operation(gemm) \
   operation(cross_entropy_forward) \
   operation(cross_entropy_backward) \
+  operation(ctc_loss_forward) \
+  operation(ctc_loss_backward) \
   operation(recurrent_forward) \
   operation(recurrent_backward) \
   operation(attention_forward) \

@@ -4,10 +4,11 @@ What Kiln does not serve raises kiln.Unsupported or kiln.InvalidArgument before 
 that is.
 """
 
-from . import activation, attention, convolution, loss, moves, normalisation, pooling, product, recurrent
+from . import activation, attention, convolution, ctc, loss, moves, normalisation, pooling, product, recurrent
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .convolution import *  # noqa: F403
+from .ctc import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .moves import *  # noqa: F403
 from .normalisation import *  # noqa: F403
@@ -19,6 +20,7 @@ __all__ = [
     *activation.__all__,
     *attention.__all__,
     *convolution.__all__,
+    *ctc.__all__,
     *loss.__all__,
     *moves.__all__,
     *normalisation.__all__,

@@ -4,11 +4,12 @@ kiln.torch.functional is made of them, under PyTorch's own names and rules. An o
 name takes (docs/request-syntax.md); attributes of windows have a number for each axis, pads one for each side.
 """
 
-from . import attention, contraction, elementwise, local, moves, normalisation, pooling, recurrent, rows
+from . import attention, contraction, ctc, elementwise, local, moves, normalisation, pooling, recurrent, rows
 
 __all__ = [
     "attention",
     "contraction",
+    "ctc",
     "elementwise",
     "local",
     "moves",

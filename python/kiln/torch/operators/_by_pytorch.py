@@ -282,6 +282,18 @@ def nll_loss(x: Any, targets: Any, weights: Any, reduction: str, ignore: int) ->
     return F.nll_loss(x, targets.long(), of_classes, ignore_index=ignore, reduction=reduction)
 
 
+def ctc_loss(x: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, zero: bool, save: bool) -> Any:
+    """PyTorch keeps prefixes to itself: they are NaN, and its gradient does not read them."""
+    loss = torch.ctc_loss(x.transpose(0, 1), targets.long(), input_lengths, target_lengths, blank, 0, zero)
+    shape = (*x.shape[:2], 2 * targets.shape[1] + 1) if save else (0,)
+    return loss, torch.full(shape, math.nan, device=x.device)
+
+
+def ctc_loss_backward(dloss: Any, prefixes: Any, x: Any, *given: Any) -> torch.Tensor:
+    with torch.enable_grad():
+        return vjp(lambda x: ctc_loss(x, *given, False)[0], (x,), (True,), dloss)[0]  # type: ignore[no-any-return]
+
+
 def resize(x: Any, extents: Any, mode: str, aligned: bool, scales: Any) -> torch.Tensor:
     words: dict[str, Any] = {"mode": mode} if mode.startswith("nearest") else {"mode": mode, "align_corners": aligned}
     if not any(scales):

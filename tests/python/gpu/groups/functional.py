@@ -118,6 +118,21 @@ def _():
     return ", ".join(notes)
 
 
+@check("K.ctc_loss")
+def _():
+    x, labels = drawn((60, 5, 23)).log_softmax(-1), torch.randint(1, 23, (5, 12))
+    inputs, counts, notes = torch.tensor([60, 33, 60, 25, 40]), torch.tensor([12, 7, 0, 12, 9]), []
+    for place in ("cpu", DEVICE):
+        a, b = leaf(x), exact_leaf(x)
+        l = K.ctc_loss(a, labels.to(DEVICE), inputs.to(place), counts.to(place), reduction="none")
+        L = F.ctc_loss(b, labels, inputs, counts, reduction="none")
+        dl = drawn((5,))
+        l.backward(dl.to(DEVICE))
+        L.backward(dl.double())
+        notes.append(compare(("loss", l, L.detach()), ("dx", a.grad, b.grad)))
+    return ", ".join(notes)
+
+
 @check("second gradients of conv2d")
 def _():
     x, w = drawn((1, 2, 6, 6)), drawn((3, 2, 3, 3))
