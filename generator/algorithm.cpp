@@ -97,6 +97,27 @@ Source Emitter::source_of(const std::string& template_path, Prelude prelude) con
   return {specialise(library_, template_path, prelude, title_), prelude.open_extents()};
 }
 
+Emitter DeclaredBindingBase::emitter(const SourceLibrary& library, const std::string& name,
+                                     const std::string& template_path, const Config& config, Offsets offsets) const {
+  const std::string of_request = open_ ? "" : request_.key() + "\n";  // sources of many sizes are equal texts
+  return Emitter(library, *request_, template_path,
+                 of_request + name + " " + config.print() + " " + target_.arch.name(), offsets, open_);
+}
+
+DescribeBase::DescribeBase(std::string name, std::string operation, std::string template_path) {
+  definition_.name = std::move(name);
+  definition_.operation = std::move(operation);
+  definition_.template_path = std::move(template_path);
+}
+
+void DescribeBase::add_parameter(std::string name, std::vector<int64_t> values) {
+  definition_.space.add(Parameter{std::move(name), std::move(values)});
+}
+
+void DescribeBase::add(std::string rule, bool prunes) {
+  definition_.space.add(Rule{std::move(rule), prunes});
+}
+
 std::optional<Algorithm> Algorithm::opened() const {
   if (!definition_->bind_opened) return std::nullopt;
   Definition open = *definition_;

@@ -14,7 +14,7 @@ kiln_add_included_headers(public_headers ${include_dirs})
 
 add_library(kiln SHARED
   $<TARGET_OBJECTS:kiln_base> $<TARGET_OBJECTS:kiln_generator> $<TARGET_OBJECTS:kiln_runtime>
-  $<TARGET_OBJECTS:kiln_runtime_small> $<TARGET_OBJECTS:kiln_capi>)
+  $<TARGET_OBJECTS:kiln_runtime_small> $<TARGET_OBJECTS:kiln_capi> $<TARGET_OBJECTS:kiln_capi_small>)
 add_library(kiln::kiln ALIAS kiln)
 target_link_libraries(kiln PRIVATE kiln::runtime)
 target_compile_features(kiln INTERFACE cxx_std_20)  # of the C++ headers; projects in C do not notice

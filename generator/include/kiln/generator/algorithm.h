@@ -240,17 +240,29 @@ struct Declaration {
   std::function<std::optional<std::string>(const Parameters&, const Problem&, const Target&)> order_of_sums;
 };
 
+/// The part of a declared Binding that all of them share: code that is compiled once.
+class DeclaredBindingBase : public Binding {
+ protected:
+  DeclaredBindingBase(KeyedRequest request, const Target& target, bool open)
+      : request_(std::move(request)), target_(target), open_(open) {}
+
+  Emitter emitter(const SourceLibrary& library, const std::string& name, const std::string& template_path,
+                  const Config& config, Offsets offsets) const;
+
+  const KeyedRequest request_;
+  const Target target_;
+  const bool open_;
+};
+
 /// The Binding of an algorithm that is declared by describe().
 template <class Parameters, class Problem>
-class DeclaredBinding final : public Binding {
+class DeclaredBinding final : public DeclaredBindingBase {
  public:
   using Functions = Declaration<Parameters, Problem>;
 
   DeclaredBinding(std::shared_ptr<const Functions> functions, KeyedRequest request, const Target& target, bool open)
-      : functions_(std::move(functions)),
-        request_(std::move(request)),
-        target_(target),
-        open_(open),
+      : DeclaredBindingBase(std::move(request), target, open),
+        functions_(std::move(functions)),
         problem_(functions_->make_problem(*request_)) {}
 
   std::optional<std::string> refusal() const override {
@@ -273,11 +285,8 @@ class DeclaredBinding final : public Binding {
   }
 
   Program program(const SourceLibrary& library, const Config& config, Offsets offsets) const override {
-    const std::string of_request = open_ ? "" : request_.key() + "\n";  // sources of many sizes are equal texts
-    const Emitter emit(library, *request_, functions_->template_path,
-                       of_request + functions_->name + " " + config.print() + " " + target_.arch.name(), offsets,
-                       open_);
-    return functions_->program(parameters_at(config), problem_, target_, emit);
+    return functions_->program(parameters_at(config), problem_, target_,
+                               emitter(library, functions_->name, functions_->template_path, config, offsets));
   }
 
   Estimate estimate(const Config& config, const DeviceFigures& device) const override {
@@ -299,10 +308,17 @@ class DeclaredBinding final : public Binding {
   }
 
   const std::shared_ptr<const Functions> functions_;
-  const KeyedRequest request_;
-  const Target target_;
-  const bool open_;
   const Problem problem_;
+};
+
+/// The part of a declaration that all of them share: code that is compiled once.
+class DescribeBase {
+ protected:
+  DescribeBase(std::string name, std::string operation, std::string template_path);
+  void add_parameter(std::string name, std::vector<int64_t> values);
+  void add(std::string rule, bool prunes);
+
+  Algorithm::Definition definition_;
 };
 
 /// The fluent declaration of an Algorithm. Parameters is a plain struct of ints; each member is bound once to a name.
@@ -318,17 +334,15 @@ class DeclaredBinding final : public Binding {
 ///         .estimate([](const Tiling& t, const ConvForward&, const Target&, const DeviceFigures&) { ... });
 ///   }
 template <class Parameters, class Problem>
-class Describe {
+class Describe : private DescribeBase {
  public:
   using Maker = std::function<Problem(const Request&)>;
 
-  Describe(std::string name, std::string operation, std::string template_path, Maker make_problem) {
-    functions_->name = name;
-    functions_->template_path = template_path;
+  Describe(std::string name, std::string operation, std::string template_path, Maker make_problem)
+      : DescribeBase(std::move(name), std::move(operation), std::move(template_path)) {
+    functions_->name = definition_.name;
+    functions_->template_path = definition_.template_path;
     functions_->make_problem = std::move(make_problem);
-    definition_.name = std::move(name);
-    definition_.operation = std::move(operation);
-    definition_.template_path = std::move(template_path);
   }
 
   /// Marks the operation's trusted algorithm.
@@ -353,27 +367,27 @@ class Describe {
 
   Describe&& param(std::string name, int Parameters::*member, std::vector<int64_t> values) && {
     functions_->members.emplace_back(name, member);
-    definition_.space.add(Parameter{std::move(name), std::move(values)});
+    add_parameter(std::move(name), std::move(values));
     return std::move(*this);
   }
 
   /// `holds(parameters, problem, target)`.
   template <class Holds>
   Describe&& rule(std::string name, Holds holds) && {
-    return std::move(*this).add_rule(Rule{std::move(name)}, std::move(holds));
+    return std::move(*this).add_rule(std::move(name), false, std::move(holds));
   }
 
   /// A rule that keeps out what works and cannot pay. It has to hold in the search, and not where a choice is checked
   /// with a smaller batch or image.
   template <class Holds>
   Describe&& pruning(std::string name, Holds holds) && {
-    return std::move(*this).add_rule(Rule{std::move(name), true}, std::move(holds));
+    return std::move(*this).add_rule(std::move(name), true, std::move(holds));
   }
 
   /// The same of a rule that open forms keep as well.
   template <class Holds>
   Describe&& pruning_open_too(std::string name, Holds holds) && {
-    return std::move(*this).add_rule(Rule{std::move(name), true}, std::move(holds), true);
+    return std::move(*this).add_rule(std::move(name), true, std::move(holds), true);
   }
 
   /// `why_not(problem, target)` -> std::optional<std::string>.
@@ -424,14 +438,14 @@ class Describe {
     };
   }
 
-  Describe&& add_rule(Rule rule, std::function<bool(const Parameters&, const Problem&, const Target&)> holds,
+  Describe&& add_rule(std::string name, bool prunes,
+                      std::function<bool(const Parameters&, const Problem&, const Target&)> holds,
                       bool prunes_open = false) && {
-    functions_->rules.push_back({std::move(holds), rule.prunes, prunes_open});
-    definition_.space.add(std::move(rule));
+    functions_->rules.push_back({std::move(holds), prunes, prunes_open});
+    add(std::move(name), prunes);
     return std::move(*this);
   }
 
-  Algorithm::Definition definition_;
   std::shared_ptr<Functions> functions_ = std::make_shared<Functions>();
 };
 
