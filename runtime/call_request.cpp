@@ -53,6 +53,11 @@ CallRequest::CallRequest(const CallShape& shape) : shape_(shape) {
 
 void CallRequest::operand(std::string_view name, const Tensor* tensor) {
   require_name(shape_, shape_.operands, operands_, name);
+  // Tensors that user code reads stand behind all operands, in the order in which a call names them.
+  if (has_said_code_) {
+    throw Error(ErrorCode::internal,
+                fmt::format("a call of {} says {} behind its user code", shape_.operation->name(), name));
+  }
   const size_t number = operands_++;
   if (tensor == nullptr) return;
   request_.operands.push_back({std::string(name), tensor->spec()});

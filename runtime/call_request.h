@@ -65,6 +65,7 @@ class CallRequest {
   void epilogue(const Epilogue& epilogue, std::span<const Tensor> tensors);
   void epilogue(const Epilogue& given) { epilogue(given, user_tensors_of(given)); }
   void user_code(const Epilogue& epilogue, std::span<const Tensor> tensors) {
+    has_said_code_ = true;
     code_ = epilogue.code();
     user_tensors_ = tensors;
   }
@@ -86,6 +87,7 @@ class CallRequest {
   size_t operands_ = 0, numbers_ = 0, integers_ = 0;
   std::optional<Tensor> result_;
   const Expression* code_ = nullptr;
+  bool has_said_code_ = false;  // or that there is none
   std::span<const Tensor> user_tensors_;
 };
 

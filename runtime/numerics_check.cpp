@@ -24,11 +24,11 @@ struct Found {
   std::vector<int64_t> first;  // coordinates of the first of either
 };
 
-Found find(const TensorSpec& spec, const std::vector<std::byte>& bytes) {
+Found find(const TensorSpec& spec, const std::vector<std::byte>& bytes, bool has_minus_infinity) {
   Found found;
   reference::for_each_coordinate(spec, [&](std::span<const int64_t> at) {
     const double value = reference::read(spec, bytes, at);
-    if (std::isfinite(value)) return;
+    if (std::isfinite(value) || (has_minus_infinity && std::isinf(value) && value < 0)) return;
     if (found.first.empty()) found.first.assign(at.begin(), at.end());
     ++(std::isnan(value) ? found.nan : found.infinite);
   });
@@ -69,7 +69,7 @@ void NumericsCheck::look(const LoadedPlan& plan, cuda_abi::CUstream stream,
     std::vector<std::byte> bytes(static_cast<size_t>(reference::byte_span(spec)));
     device::copy_to_host(context, bytes.data(), operands[i], bytes.size(), stream);
     device::synchronize(context, stream);
-    const Found found = find(spec, bytes);
+    const Found found = find(spec, bytes, has_minus_infinity(plan.request, operand.name));
     if (found.nan + found.infinite == 0) continue;
     tell(plan.key, fmt::format("{} {} holds {}", at_results ? "result" : "operand", operand.name,
                                text_of(found, spec.elements())));

@@ -269,7 +269,8 @@ class AttentionForwardOperation final : public AttentionOperation {
          .extents = "N H M",
          .left_out = "it is not stored",
          .summary = "for the gradient: the logarithm of the sum of the scores' exponentials",
-         .dtypes = DTypes::only_f32},
+         .dtypes = DTypes::only_f32,
+         .has_minus_infinity = true},
     };
     return definitions;
   }
@@ -322,7 +323,8 @@ class AttentionBackwardOperation final : public AttentionOperation {
          .role = Role::input,
          .extents = "N H M",
          .summary = "as attention_forward gave it",
-         .dtypes = DTypes::only_f32},
+         .dtypes = DTypes::only_f32,
+         .has_minus_infinity = true},
         bias(),
         mask(),
         lengths(),

@@ -88,7 +88,8 @@ class CtcLossOperation : public Operation {
          "what x holds. scores: their softmax gives the probabilities. log_probabilities: logarithms of these"},
         {"blank", Ints{0}, Printing::always, {}, "the class that stands for no label"},
         {"infinite", std::string("keep"), Printing::when_set, words_of(all_infinite),
-         "zero: a loss that is infinite, of too few steps for the labels, becomes 0, and so does its gradient"},
+         "zero: a loss that is infinite, of too few steps for the labels or a class of probability 0, becomes 0, and "
+         "so does its gradient"},
     };
     return definitions;
   }
@@ -113,11 +114,12 @@ class CtcLossOperation : public Operation {
   static OperandDefinition prefixes(Role role, std::string left_out, std::string summary) {
     return {.name = "prefixes",
             .role = role,
-            .printing = Printing::when_set,
+            .printing = role == Role::input ? Printing::always : Printing::when_set,
             .extents = "N T 2L+1",
             .left_out = std::move(left_out),
             .summary = std::move(summary),
-            .dtypes = DTypes::only_f32};
+            .dtypes = DTypes::only_f32,
+            .has_minus_infinity = true};
   }
 
   static std::string words(const Request& request) {
@@ -137,7 +139,7 @@ class CtcLossOperation : public Operation {
     }
     if (targets.extents[1] > most_labels || x.extents[1] > most_labels) {
       refuse(request, fmt::format("there are {} steps and {} labels", x.extents[1], targets.extents[1]),
-             fmt::format("places are i32: give at most {}", most_labels));
+             fmt::format("states are counted in i32: give at most {} of each", most_labels));
     }
     require_extents(request, "targets", targets, {x.extents[0], targets.extents[1]}, "N of x");
     const int64_t blank = request.ints("blank").front(), classes = x.extents[2];
@@ -180,7 +182,7 @@ class CtcLossForwardOperation final : public CtcLossOperation {
          .role = Role::output,
          .extents = "N",
          .left_out = "f32 without gaps",
-         .summary = "infinite where no path is long enough"},
+         .summary = "infinite where there are too few steps for the labels"},
         prefixes(Role::output, "it is not stored", "for the gradient: what is known of each state at each step"),
     });
     return definitions;
@@ -212,11 +214,7 @@ class CtcLossBackwardOperation final : public CtcLossOperation {
          .extents = "N",
          .left_out = "they are 1",
          .summary = "the gradient of loss"},
-        {.name = "prefixes",
-         .role = Role::input,
-         .extents = "N T 2L+1",
-         .summary = "as ctc_loss_forward gave it",
-         .dtypes = DTypes::only_f32},
+        prefixes(Role::input, "", "as ctc_loss_forward gave it"),
         {.name = "dx", .role = Role::output, .extents = "as x", .left_out = "dtype and layout of x"},
     });
     return definitions;

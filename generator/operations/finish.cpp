@@ -66,7 +66,9 @@ void check_blend(const Request& request, const Operation& operation) {
 }
 
 void check_epilogue(const Request& request, const Operation& operation) {
-  if (!request.epilogue.empty() && operation.stages().empty()) refuse(request, "it takes no epilogue", "leave it out");
+  if (!request.epilogue.empty() && operation.stages().empty()) {
+    refuse(request, "it takes no epilogue of stages", "write their function as user code, epilogue=user:NAME");
+  }
   for (const EpilogueStage stage : request.epilogue) {
     if (to_string(stage) == "?") {
       refuse(request, fmt::format("there is no epilogue stage {}", static_cast<int>(stage)),

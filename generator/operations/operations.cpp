@@ -140,6 +140,11 @@ bool names_elements(const Request& request, std::string_view operand) {
   return definition != nullptr && definition->names_elements;
 }
 
+bool has_minus_infinity(const Request& request, std::string_view operand) {
+  const OperandDefinition* definition = definition_of(request, operand);
+  return definition != nullptr && definition->has_minus_infinity;
+}
+
 bool is_batched(const Request& request, std::string_view operand) {
   const OperandDefinition* definition = definition_of(request, operand);
   const TensorSpec& spec = request.at(operand);

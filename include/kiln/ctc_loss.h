@@ -31,8 +31,8 @@ struct CtcLossOptions {
 /// probability of all paths that give the labels of image n. CtcLossForward has the formulas.
 ///
 /// x: N,T,C (images, steps, classes)   targets: i32, N,L, none of them the blank   loss: N   (any strides). Sums are
-/// f32, bitwise reproducible. A loss is infinite where no path is long enough, and NaN where a label that counts is no
-/// class. An empty batch is a no-op. Errors, first call, workspace and threads as for conv_forward().
+/// f32, bitwise reproducible. A loss is infinite where there are too few steps for the labels, and NaN where a label
+/// that counts is no class. An empty batch is a no-op. Errors, first call, workspace and threads as for conv_forward().
 void ctc_loss_forward(Context& context, const Tensor& x, const Tensor& targets, const Tensor& loss,
                       const CtcLossOptions& options = {}, Stream stream = nullptr);
 

@@ -3,6 +3,7 @@
 #include "kiln/generator/operations/ctc_loss.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
@@ -76,6 +77,11 @@ class CtcImages {
   int64_t class_of(int64_t image, int64_t state) const {
     return state % 2 == 0 ? view_.blank : static_cast<int64_t>(targets_({image, state / 2}));
   }
+  /// Whether the class of a state is none: a label that is no class, or the blank.
+  bool is_none(int64_t image, int64_t state) const {
+    const int64_t c = class_of(image, state);
+    return c < 0 || c >= view_.classes() || (state % 2 == 1 && c == view_.blank);
+  }
   /// Whether a path may come to a label from the one before, without a blank between them.
   bool skips(int64_t image, int64_t state) const {
     return state % 2 == 1 && state >= 3 && class_of(image, state) != class_of(image, state - 2);
@@ -101,8 +107,8 @@ class CtcImages {
     std::vector<Bounded> result(static_cast<size_t>(states(image)));
     for (int64_t state = 0; state < states(image); ++state) {
       const int64_t c = class_of(image, state);
-      const bool is_none = c < 0 || c >= view_.classes() || (state % 2 == 1 && c == view_.blank);
-      result[static_cast<size_t>(state)] = is_none ? Bounded{std::nan(""), 0} : classes[static_cast<size_t>(c)];
+      result[static_cast<size_t>(state)] =
+          is_none(image, state) ? Bounded{std::nan(""), 0} : classes[static_cast<size_t>(c)];
     }
     return result;
   }
@@ -282,7 +288,8 @@ class CtcBackwardEvaluator final : public Oracle::Evaluator {
     std::vector<Bounded> logs(suffixes.size());
     double largest = -infinity;
     for (size_t state = 0; state < suffixes.size(); ++state) {
-      const double prefix = prefixes_({image, step, static_cast<int64_t>(state)});
+      const auto number = static_cast<int64_t>(state);
+      const double prefix = images_.is_none(image, number) ? std::nan("") : prefixes_({image, step, number});
       const bool is_none = suffixes[state].value == -infinity && !std::isnan(prefix);
       logs[state] = is_none ? suffixes[state] : sum_of({in_any_base({prefix, 0}), suffixes[state]});
       largest =
@@ -361,7 +368,9 @@ Filling filling_of_ctc(const Request& request, std::string_view operand, Values 
   if (operand != "targets") return {};
   return [=](std::span<const int64_t>, uint64_t bits) -> double {
     constexpr uint64_t seldom = 16;
-    if (values == Values::specials && bits % seldom == 1) return static_cast<double>((bits & 64) != 0 ? classes : -1);
+    if (values == Values::specials && bits % seldom == 1) {
+      return static_cast<double>(std::array{classes, int64_t{-1}, blank}[(bits >> 6) % 3]);
+    }
     if (classes == 1) return 0;
     const auto other = static_cast<int64_t>((bits >> 16) % static_cast<uint64_t>(classes - 1));
     return static_cast<double>(other < blank ? other : other + 1);

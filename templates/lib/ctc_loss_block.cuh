@@ -116,9 +116,13 @@ struct ThreadStates {
       if (state_of(i) < image.states()) values.scores[i] = x[image.offset_in_x(step, classes[i])];
     }
   }
+  // Whether the class of a state is none.
+  __device__ __forceinline__ bool is_none(int i) const {
+    return (none >> i & 1u) != 0;
+  }
   // The logarithm of the probability of a state's class; NaN where it is none.
   __device__ __forceinline__ float probability(const StateValues& values, int i) const {
-    return (none >> i & 1u) != 0 ? nan() : in_base_2(values.row.log_probability(to_float(values.scores[i])));
+    return is_none(i) ? nan() : in_base_2(values.row.log_probability(to_float(values.scores[i])));
   }
 };
 

@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                              own.is_skipped_from(i) ? ahead[state + 2] : -infinity()) -
                    base;
         }
-        own_logs[state] = with_probability(suffix, in_base_2(read.prefixes[i]));
+        own_logs[state] = own.is_none(i) ? nan() : with_probability(suffix, in_base_2(read.prefixes[i]));
         now[state] = with_probability(suffix, own.probability(read, i));
         largest = fmaxf(largest, now[state]);
       }

@@ -55,7 +55,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (int step = image.steps - 1; step >= 0; --step) {
     const CtcStep row = step_of(x, image, step);
     for (int state = 0; state < states; ++state) {
-      parts[state] = with_probability(suffixes[state], prefixes[image.offset_in_prefixes(step, state)]);
+      const bool is_none = CtcImage::is_none(state, image.class_of(targets, state));
+      parts[state] =
+          is_none ? nan() : with_probability(suffixes[state], prefixes[image.offset_in_prefixes(step, state)]);
     }
     bool has_path;
     const float sum = take_parts(parts, states, has_path);

@@ -178,7 +178,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 epilogue=bias bias=f32:4",
             "bias has extents 4, expected 3"},
         Bad{"conv_backward_data dy=f32:1x4x6x6 w=f32:4x3x3x3 residual=f32:1x3x8x8", "no epilogue stage add"},
-        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x3x3 epilogue=relu", "it takes no epilogue"},
+        Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x3x3 epilogue=relu",
+            "it takes no epilogue of stages"},
         Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6", "operand dw is missing"},
         Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x3", "x has 4 and dw has 3 dimensions"},
         Bad{"conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x2x3x3", "dw has 2 channels per filter"},
@@ -211,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"norm_affine x=f32:3x4 scale=f32:3", "scale has extents 3, expected 3x1"},
         Bad{"norm_affine x=f32:3x4 scale=f32:3x4 shift=f32:3x1", "shift has extents 3x1, expected 3x4"},
         Bad{"norm_affine x=f32:3x4 scale=f16:3x1", "scale is f16"}, Bad{"norm_affine x=f32:3x4 beta=1", "beta"},
-        Bad{"norm_affine x=f32:3x4 epilogue=relu", "it takes no epilogue"},
+        Bad{"norm_affine x=f32:3x4 epilogue=relu", "it takes no epilogue of stages"},
         Bad{"norm_affine x=f32:3x4 axes=0 n=?", "the batch cannot be dynamic"},
         Bad{"norm_affine x=f32:4x4 w=f32:4x4 n=?", "w has a batch, which is dynamic"},
         Bad{"norm_backward dy=f32:3x4 y=f32:3x4 activation=relu", "y is given and there is an activation"},
@@ -248,7 +249,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:4x3x3x3", "dw has 4 filters for 6x6"},
         Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:20x3x3x3 grid=2", "dy has extents 1x4x6x6"},
         Bad{"local_conv_backward_filter x=f32:1x3x8x8 dy=f32:1x4x6x6 dw=f32:16x3x3x3 grid=2 epilogue=relu",
-            "it takes no epilogue"}));
+            "it takes no epilogue of stages"}));
 
 INSTANTIATE_TEST_SUITE_P(
     PoolForward, BadRequest,
@@ -257,7 +258,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"pool_forward x=f32:1x3x8x8 mode=median window=2", "mode=median is unknown"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=9", "does not fit"},
                     Bad{"pool_forward x=f32:1x3x8x8 y=f32:1x3x5x4 mode=max window=2 stride=2", "extent 5 along h"},
-                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 epilogue=relu", "it takes no epilogue"},
+                    Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 epilogue=relu", "it takes no epilogue of stages"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 tf32", "no choice of arithmetic"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 ceil=2", "ceil is 2"},
                     Bad{"pool_forward x=f32:1x3x8x8 mode=max window=2 ceil=-7", "ceil is -7"},
@@ -305,7 +306,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"softmax_backward y=f32:2x3 dy=f32:2x4", "dy has extents 2x4, expected 2x3"},
                     Bad{"softmax_backward y=f32:2x3 dx=f32:3x3", "dx has extents 3x3, expected 2x3"},
                     Bad{"softmax_backward y=i8:2x3", "y is i8"},
-                    Bad{"softmax_backward y=f32:2x3 epilogue=relu", "it takes no epilogue"},
+                    Bad{"softmax_backward y=f32:2x3 epilogue=relu", "it takes no epilogue of stages"},
                     Bad{"softmax_backward y=f32:2x3 axis=0 n=?", "cannot be dynamic"}));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -318,7 +319,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"activation_forward x=i8:2x3 mode=relu", "x is i8"},
         Bad{"activation_forward x=f32:2x3 y=u8:2x3 mode=relu", "y is u8"},
         Bad{"activation_backward x=i8:2x3 dy=f32:2x3 mode=identity", "x is i8"},
-        Bad{"activation_forward x=f32:2x3 mode=relu epilogue=relu", "it takes no epilogue"},
+        Bad{"activation_forward x=f32:2x3 mode=relu epilogue=relu", "it takes no epilogue of stages"},
         Bad{"activation_backward dy=f32:2x3 mode=relu", "both x and y are missing"},
         Bad{"activation_backward x=f32:2x3 y=f32:2x3 dy=f32:2x3 mode=relu", "both x and y are given"},
         Bad{"activation_backward y=f32:2x3 dy=f32:2x3 mode=swish", "the derivative of swish cannot be told from y"},
@@ -415,6 +416,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 input_lengths=i32:5",
             "input_lengths has extents 5, expected 4 (one for each image)"},
         Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 target_lengths=f32:4", "target_lengths is f32"},
+        Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 target_lengths=i32:5",
+            "target_lengths has extents 5, expected 4"},
         Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 loss=f32:4x1", "loss has extents 4x1, expected 4"},
         Bad{"ctc_loss_forward x=f32:4x9x5 targets=i32:4x3 prefixes=f32:4x9x3",
             "prefixes has extents 4x9x3, expected 4x9x7 (N and T of x, and 2 L + 1 states)"},
@@ -477,7 +480,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{attention + " right=1,2", "right=1,2 has 2 values"},
         Bad{attention + " align=end", "align=end without left or right (every query sees all keys: leave it out)"},
         Bad{attention + " align=middle right=0", "align=middle is unknown"},
-        Bad{attention + " epilogue=relu", "it takes no epilogue"},
+        Bad{attention + " epilogue=relu", "it takes no epilogue of stages"},
         Bad{attention + " dropout=0.5", "dropout=0.5 is unknown"},
         Bad{attention + " fast", "it has no choice of arithmetic"}));
 

@@ -10,6 +10,7 @@
 
 #include "device_fixture.h"
 #include "kiln/activation.h"
+#include "kiln/ctc_loss.h"
 #include "kiln/cuda_graph.h"
 #include "kiln/plan.h"
 #include "kiln/tensor_ops.h"
@@ -87,6 +88,22 @@ TEST_F(Numerics, WarningsAreSaidOnceForARequestAndAnOperand) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(relu(lenient, {nan, 1, 1, 1, 1, 1})[0]));
   EXPECT_THAT(said_, ElementsAre(HasSubstr("operand x holds 1 NaN and 0 infinite of 6 elements, the first at [0, 0]"),
                                  HasSubstr("result y holds 1 NaN")));
+}
+
+// A third state cannot be reached in one step.
+TEST_F(Numerics, LogarithmsOfNothingAreNumbers) {
+  Context strict = context(NumericsPolicy::error);
+  const Tensor scores(upload(std::vector<float>{1, 2}), f32, {1, 1, 2}, contiguous);
+  const Tensor labels(upload(std::vector<int32_t>{1}), i32, {1, 1}, contiguous);
+  const Tensor loss(upload(std::vector<float>{0}), f32, {1}, contiguous);
+  const Tensor prefixes(upload(std::vector<float>(3, 0)), f32, {1, 1, 3}, contiguous);
+  EXPECT_EQ(refusal([&] { ctc_loss_forward(strict, scores, labels, loss, {.prefixes = prefixes}); }), "");
+  EXPECT_EQ(download<float>(prefixes.data(), 3)[2], -infinity);
+  const Tensor dx(y_, f32, {1, 1, 2}, contiguous);
+  EXPECT_EQ(refusal([&] { ctc_loss_backward(strict, scores, labels, prefixes, dx); }), "");
+  const Tensor wrong(upload(std::vector<float>{nan, 0, -infinity}), f32, {1, 1, 3}, contiguous);
+  EXPECT_THAT(refusal([&] { ctc_loss_backward(strict, scores, labels, wrong, dx); }),
+              HasSubstr("operand prefixes holds 1 NaN and 0 infinite of 3 elements"));
 }
 
 // Memory between the elements is nobody's, and a result that a call does not read may hold anything.

@@ -7,6 +7,7 @@
 
 #include "device_fixture.h"
 #include "kiln/activation.h"
+#include "kiln/ctc_loss.h"
 #include "kiln/dropout.h"
 #include "kiln/epilogue.h"
 #include "kiln/loss.h"
@@ -131,6 +132,23 @@ TEST_F(UserCodeOperations, LossesAndTheirGradients) {
                                       {.dynamic_batch = true, .epilogue = expression("acc")});
               }),
               HasSubstr("its result is a sum over the batch"));
+}
+
+// Two classes of equal scores at one step, of which the second is the label: a path of probability 1/2.
+TEST_F(UserCodeOperations, CtcLossAndItsGradient) {
+  const Tensor scores = of({0, 0, 0, 0}, {2, 1, 2}), labels(upload<int32_t>({1, 1}), i32, {2, 1}, contiguous);
+  const Tensor loss = empty({2}), prefixes = empty({2, 1, 3}), dx = empty({2, 1, 2}), dloss = of({1, 2}, {2});
+  const Expression per_image("acc * weight + shift", {"weight"}, {"shift"});
+  const float each = std::log(2.0F);
+  ctc_loss_forward(
+      context_, scores, labels, loss,
+      {.prefixes = prefixes, .epilogue = expression(per_image, {{"weight", of({2, 3}, {2})}}, {{"shift", 1}})});
+  EXPECT_THAT(values(loss, 2), Pointwise(FloatNear(1e-5F), {2 * each + 1, 3 * each + 1}));
+  EXPECT_THAT(values(prefixes, 2), ElementsAre(0, 0));
+  ctc_loss_backward(
+      context_, scores, labels, prefixes, dx,
+      {.dloss = dloss, .epilogue = expression(per_image, {{"weight", of({2, 10}, {2, 1, 1})}}, {{"shift", 1}})});
+  EXPECT_THAT(values(dx, 4), Pointwise(FloatNear(1e-5F), {2, 0, 11, -9}));
 }
 
 TEST_F(UserCodeOperations, MaximaWithIndicesAndTheirGradients) {

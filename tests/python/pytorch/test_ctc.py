@@ -209,6 +209,7 @@ def test_half_precision(dtype):
     mine, exact = x.clone().requires_grad_(), x.float().requires_grad_()
     for each in (mine, exact):
         K.ctc_loss(each, in_rows(labels), (7, 5), (3, 1), reduction="sum").backward()
+    assert K.ctc_loss(x, in_rows(labels), (7, 5), (3, 1)).dtype == dtype
     assert mine.grad.dtype == dtype
     torch.testing.assert_close(mine.grad.float(), exact.grad, rtol=0.02, atol=0.02)
 

@@ -46,6 +46,7 @@ struct OperandDefinition {
   std::string_view positions_of{};
   /// Its elements are not computed, but name elements of another operand: indices of extremes.
   bool names_elements = false;
+  bool has_minus_infinity = false;  ///< -inf is a number of it as others are: the logarithm of nothing.
 };
 
 /// `output`, which may be one of those operands.
@@ -237,6 +238,8 @@ Blend blend_of(const Request& request, std::string_view output);
 /// Whether a call of `request` reads what `operand` holds before it: all but outputs whose beta has class zero.
 bool is_read(const Request& request, std::string_view operand);
 
+/// Whether -inf is a number of an operand as others are (OperandDefinition::has_minus_infinity).
+bool has_minus_infinity(const Request& request, std::string_view operand);
 /// Whether dimension 0 of `operand` is the batch.
 bool is_batched(const Request& request, std::string_view operand);
 /// Whether a call of `request` with an empty batch writes nothing: its result is of images, and no other output is a

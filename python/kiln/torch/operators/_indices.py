@@ -20,7 +20,7 @@ def require_indices(indices: torch.Tensor, count: int, subject: str, what: str, 
         torch._assert_async(known.all())
     elif not known.all():
         wrong = int(indices[~known][0])
-        hint = "give 0 or more and less" + ("" if also is None else ", or ignore_index")
+        hint = f"give 0 to {count - 1}" + ("" if also is None else ", or ignore_index")
         raise InvalidArgument(f"{subject} {wrong} is no {what} of {count}", hint)
 
 

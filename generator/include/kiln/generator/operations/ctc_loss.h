@@ -16,7 +16,7 @@ enum class CtcInput {
   log_probabilities,  ///< Logarithms of probabilities.
 };
 
-/// Treatment of losses that are infinite: of too few steps for the labels.
+/// Treatment of losses that are infinite: of too few steps for the labels, or of probability 0.
 enum class CtcInfinite {
   keep,
   zero,  ///< They are 0, and so are their gradients.
@@ -47,7 +47,8 @@ struct CtcLoss {
 ///
 /// x: N,T,C (images, steps, classes)   targets: N,L of i32, no blanks   loss: N   (any strides)
 /// input_lengths: N, steps of each image, T_n from 0 to T; target_lengths: N, labels, L_n from 0 to L; others count as
-/// the nearest of these. A loss is infinite if no path is long enough; NaN if a label that counts is no class or blank.
+/// the nearest of these. A loss is infinite if there are too few steps for the labels, or all paths have probability 0;
+/// NaN if there is a step, and a label that counts is no class or blank.
 ///
 /// prefixes: N,T,2L+1, for the gradient: the logarithm of the probability of all paths that are in a state (labels with
 /// blanks between them) at a step, less the largest one of the step; -inf where there is no such path, and behind the
