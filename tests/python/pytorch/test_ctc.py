@@ -284,6 +284,7 @@ REFUSED = {
     "input_lengths has 1 lengths": (X, TARGETS, INPUTS[:1], COUNTS),
     "target_lengths has 3 lengths": (X, TARGETS, [5, 4], [2, 1, 1]),
     "input_lengths is of torch.float32": (X, TARGETS, INPUTS.float(), COUNTS),
+    "input_lengths is of torch.complex64": (X, TARGETS, INPUTS.to(torch.complex64), COUNTS),
     "target_lengths is of torch.bool": (X, TARGETS, INPUTS, COUNTS > 1),
     "input_lengths is 5 .give a length": (X[:, :1], TARGETS[:1], 5, 2),
     "target_lengths is True": (X, TARGETS, [5, 4], [2, True]),
