@@ -128,6 +128,10 @@ Oracle::Evaluator::Evaluator(Request request, const Bindings& bindings, std::str
   }
 }
 
+std::optional<Tensor> Oracle::Evaluator::optional_tensor(const std::string& operand) const {
+  return request_.find(operand) == nullptr ? std::nullopt : std::optional(tensor(operand));
+}
+
 Tensor Oracle::Evaluator::tensor(const std::string& operand) const {
   const TensorSpec& spec = request_.at(operand);
   const auto memory = bindings_.operands.find(operand);

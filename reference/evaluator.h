@@ -81,6 +81,8 @@ class Oracle::Evaluator {
   /// The integer of that name of Operation::integers().
   uint64_t integer(std::string_view name) const;
   Tensor tensor(const std::string& operand) const;
+  /// Nothing where the request has no such operand.
+  std::optional<Tensor> optional_tensor(const std::string& operand) const;
 
  private:
   Expected stored(Expected result) const;

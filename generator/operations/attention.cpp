@@ -50,10 +50,6 @@ Request request_of(const Attention& view, std::string operation) {
   return request;
 }
 
-void add_operand(Request& request, const char* name, const std::optional<TensorSpec>& spec) {
-  if (spec && !spec->extents.empty()) request.operands.push_back({name, *spec});
-}
-
 // Parts that attention and its gradient share.
 class AttentionOperation : public Operation {
  public:

@@ -46,10 +46,6 @@ Request request_of(const CtcLoss& view, std::string operation) {
   return request;
 }
 
-void add_operand(Request& request, const char* name, const std::optional<TensorSpec>& spec) {
-  if (spec && !spec->extents.empty()) request.operands.push_back({name, *spec});
-}
-
 OperandDefinition lengths(std::string name, std::string left_out, std::string summary) {
   return {.name = std::move(name),
           .role = Role::input,

@@ -88,10 +88,6 @@ std::vector<ScalarRule> norm_rules(const Request& request, bool has_momentum) {
   return with_activation_rules(std::move(rules), request);
 }
 
-void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec) {
-  if (spec) request.operands.push_back({std::string(name), *spec});
-}
-
 std::optional<TensorSpec> implied_statistics(const Request& request, std::string_view x) {
   const TensorSpec* spec = request.find(x);
   if (spec == nullptr) return std::nullopt;

@@ -39,9 +39,6 @@ OperandDefinition norm_parameter(OperandDefinition operand);
 OperandDefinition norm_w();
 OperandDefinition norm_b();
 
-/// Adds an operand that there may be.
-void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec);
-
 /// f32, the extents of `x` with 1 along the axes.
 std::optional<TensorSpec> implied_statistics(const Request& request, std::string_view x);
 

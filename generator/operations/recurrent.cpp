@@ -51,17 +51,6 @@ Request request_of(const Recurrence& recurrence, std::string operation) {
   return request;
 }
 
-void add_operands(Request& request, const std::vector<std::pair<const char*, std::optional<TensorSpec>>>& operands) {
-  for (const auto& [name, spec] : operands) {
-    if (spec) request.operands.push_back({name, *spec});
-  }
-}
-
-// Nothing for a result that is to be inferred.
-std::optional<TensorSpec> inferred_or(const TensorSpec& result) {
-  return result.extents.empty() ? std::nullopt : std::optional(result);
-}
-
 OperandDefinition weights_of_steps(std::string name, std::string extents, std::string summary) {
   return {.name = std::move(name),
           .role = Role::input,
@@ -433,15 +422,15 @@ RecurrentForward RecurrentForward::of(const Request& request) {
 Request RecurrentForward::request() const {
   Request request = request_of(*this, "recurrent_forward");
   request.operands = {{"gates", gates}, {"r", r}};
-  add_operands(request, {{"r_bias", r_bias},
-                         {"peepholes", peepholes},
-                         {"h0", h0},
-                         {"c0", c0},
-                         {"lengths", lengths},
-                         {"y", inferred_or(y)},
-                         {"hn", hn},
-                         {"cn", cn},
-                         {"saved", saved}});
+  add_operand(request, "r_bias", r_bias);
+  add_operand(request, "peepholes", peepholes);
+  add_operand(request, "h0", h0);
+  add_operand(request, "c0", c0);
+  add_operand(request, "lengths", lengths);
+  add_operand(request, "y", y);
+  add_operand(request, "hn", hn);
+  add_operand(request, "cn", cn);
+  add_operand(request, "saved", saved);
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));
@@ -472,17 +461,17 @@ RecurrentBackward RecurrentBackward::of(const Request& request) {
 Request RecurrentBackward::request() const {
   Request request = request_of(*this, "recurrent_backward");
   request.operands = {{"dy", dy}, {"r", r}, {"saved", saved}};
-  add_operands(request, {{"y", y},
-                         {"peepholes", peepholes},
-                         {"h0", h0},
-                         {"c0", c0},
-                         {"lengths", lengths},
-                         {"dhn", dhn},
-                         {"dcn", dcn},
-                         {"dgates", inferred_or(dgates)},
-                         {"dproducts", dproducts},
-                         {"dh0", dh0},
-                         {"dc0", dc0}});
+  add_operand(request, "y", y);
+  add_operand(request, "peepholes", peepholes);
+  add_operand(request, "h0", h0);
+  add_operand(request, "c0", c0);
+  add_operand(request, "lengths", lengths);
+  add_operand(request, "dhn", dhn);
+  add_operand(request, "dcn", dcn);
+  add_operand(request, "dgates", dgates);
+  add_operand(request, "dproducts", dproducts);
+  add_operand(request, "dh0", dh0);
+  add_operand(request, "dc0", dc0);
   request.blend = blend;
   request.dynamic_batch = dynamic_batch;
   return finished(std::move(request));

@@ -78,4 +78,8 @@ std::optional<TensorSpec> optional_operand(const Request& request, std::string_v
   return spec == nullptr ? std::nullopt : std::optional(*spec);
 }
 
+void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec) {
+  if (spec && !spec->extents.empty()) request.operands.push_back({std::string(name), *spec});
+}
+
 }  // namespace kiln

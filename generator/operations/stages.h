@@ -27,5 +27,7 @@ double stage_operand_bytes(const Request& request);
 
 /// The operand, if there is one.
 std::optional<TensorSpec> optional_operand(const Request& request, std::string_view name);
+/// Adds an operand of a builder's request that there may be. One without extents is left out: it is inferred.
+void add_operand(Request& request, std::string_view name, const std::optional<TensorSpec>& spec);
 
 }  // namespace kiln

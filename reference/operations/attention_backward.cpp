@@ -14,9 +14,7 @@ class AttentionBackwardEvaluator final : public Oracle::Evaluator {
       : Evaluator(std::move(call), bindings, output),
         view_(AttentionBackward::of(request())),
         scores_(view_, scalar("scale"), {static_cast<float>(scalar("dropout")), integer("seed"), integer("offset")},
-                [this](const std::string& operand) {
-                  return request().find(operand) == nullptr ? std::nullopt : std::optional(tensor(operand));
-                }),
+                [this](const std::string& operand) { return optional_tensor(operand); }),
         dy_(tensor("dy")),
         q_(tensor("q")),
         k_(tensor("k")),

@@ -17,9 +17,7 @@ class AttentionForwardEvaluator final : public Oracle::Evaluator {
       : Evaluator(std::move(call), bindings, output),
         view_(AttentionForward::of(request())),
         scores_(view_, scalar("scale"), {static_cast<float>(scalar("dropout")), integer("seed"), integer("offset")},
-                [this](const std::string& operand) {
-                  return request().find(operand) == nullptr ? std::nullopt : std::optional(tensor(operand));
-                }),
+                [this](const std::string& operand) { return optional_tensor(operand); }),
         v_(tensor("v")),
         lines_(view_.images() * view_.heads() * view_.queries()) {}
 

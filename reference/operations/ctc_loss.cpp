@@ -59,6 +59,11 @@ Bounded power_of(Bounded log, double of_base) {
   return {power, std::isinf(error) ? Bounded::unknown : error};
 }
 
+/// A way that goes on with another part of it: there is none where the way ends, whatever the part but NaN.
+Bounded with_probability(Bounded way, Bounded part) {
+  return way.value == -infinity && !std::isnan(part.value) ? way : sum_of({part, way});
+}
+
 /// Parts of a call that both need.
 class CtcImages {
  public:
@@ -70,6 +75,7 @@ class CtcImages {
         input_lengths_(find("input_lengths")),
         target_lengths_(find("target_lengths")) {}
 
+  bool zeroes_infinite() const { return view_.infinite == CtcInfinite::zero; }
   int64_t steps(int64_t image) const { return length(input_lengths_, image, view_.steps()); }
   int64_t states(int64_t image) const { return 2 * length(target_lengths_, image, view_.labels()) + 1; }
 
@@ -157,10 +163,7 @@ class CtcForwardEvaluator final : public Oracle::Evaluator {
   CtcForwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
       : Evaluator(std::move(call), bindings, output),
         view_(CtcLossForward::of(request())),
-        images_(view_,
-                [this](const std::string& operand) {
-                  return request().find(operand) == nullptr ? std::nullopt : std::optional(tensor(operand));
-                }),
+        images_(view_, [this](const std::string& operand) { return optional_tensor(operand); }),
         known_(view_.images()) {}
 
  protected:
@@ -189,8 +192,7 @@ class CtcForwardEvaluator final : public Oracle::Evaluator {
         const Bounded start{state < 2 ? 0 : -infinity, 0};
         const Bounded before = step > 0 ? less(arrival(image, last, state), base) : start;
         Bounded& value = values[static_cast<size_t>(state)];
-        // A state that no path reaches stays so, whatever its class.
-        value = before.value == -infinity && !std::isnan(value.value) ? before : sum_of({value, before});
+        value = with_probability(before, value);
       }
       last = std::move(values);
       base = largest_of(last);
@@ -208,16 +210,14 @@ class CtcForwardEvaluator final : public Oracle::Evaluator {
   }
 
   Bounded loss(const std::vector<Bounded>& last, double offsets, int64_t states) const {
-    if (last.empty()) return {states == 1 || zeroes_infinite() ? 0 : infinity, 0};
+    if (last.empty()) return {states == 1 || images_.zeroes_infinite() ? 0 : infinity, 0};
     const Bounded label = states > 1 ? last[static_cast<size_t>(states - 2)] : Bounded{-infinity, 0};
     Bounded sum = log_sum({last.back(), label});
     sum.value += offsets;
     if (std::isfinite(sum.value)) sum.error += 2 * unit * (std::fabs(sum.value) + std::fabs(offsets));
-    if (zeroes_infinite() && sum.value == -infinity) return {0, sum.error};
+    if (images_.zeroes_infinite() && sum.value == -infinity) return {0, sum.error};
     return negative(sum);
   }
-
-  bool zeroes_infinite() const { return view_.infinite == CtcInfinite::zero; }
 
   CtcLossForward view_;
   CtcImages images_;
@@ -232,10 +232,7 @@ class CtcBackwardEvaluator final : public Oracle::Evaluator {
   CtcBackwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
       : Evaluator(std::move(call), bindings, output),
         view_(CtcLossBackward::of(request())),
-        images_(view_,
-                [this](const std::string& operand) {
-                  return request().find(operand) == nullptr ? std::nullopt : std::optional(tensor(operand));
-                }),
+        images_(view_, [this](const std::string& operand) { return optional_tensor(operand); }),
         prefixes_(tensor("prefixes")),
         known_(view_.images()) {
     if (view_.dloss) dloss_ = tensor("dloss");
@@ -270,8 +267,7 @@ class CtcBackwardEvaluator final : public Oracle::Evaluator {
                                   const std::vector<Bounded>& suffixes) const {
     const auto states = static_cast<int64_t>(suffixes.size());
     for (size_t state = 0; state < suffixes.size(); ++state) {
-      const bool ends = suffixes[state].value == -infinity && !std::isnan(values[state].value);
-      values[state] = ends ? suffixes[state] : sum_of({values[state], suffixes[state]});
+      values[state] = with_probability(suffixes[state], values[state]);
     }
     const Bounded none{-infinity, 0};
     const auto at = [&](int64_t other) { return other >= states ? none : values[static_cast<size_t>(other)]; };
@@ -290,14 +286,13 @@ class CtcBackwardEvaluator final : public Oracle::Evaluator {
     for (size_t state = 0; state < suffixes.size(); ++state) {
       const auto number = static_cast<int64_t>(state);
       const double prefix = images_.is_none(image, number) ? std::nan("") : prefixes_({image, step, number});
-      const bool is_none = suffixes[state].value == -infinity && !std::isnan(prefix);
-      logs[state] = is_none ? suffixes[state] : sum_of({in_any_base({prefix, 0}), suffixes[state]});
+      logs[state] = with_probability(suffixes[state], in_any_base({prefix, 0}));
       largest =
           std::isnan(logs[state].value) || std::isnan(largest) ? std::nan("") : std::max(largest, logs[state].value);
     }
     std::vector<Bounded> result(static_cast<size_t>(view_.classes()));
     if (largest == -infinity) {
-      for (Bounded& each : result) each.value = zeroes_infinite() ? 0 : std::nan("");
+      for (Bounded& each : result) each.value = images_.zeroes_infinite() ? 0 : std::nan("");
       return result;
     }
     const std::vector<Bounded> shares = shares_of(image, logs, largest);
@@ -336,8 +331,6 @@ class CtcBackwardEvaluator final : public Oracle::Evaluator {
     }
     return shares;
   }
-
-  bool zeroes_infinite() const { return view_.infinite == CtcInfinite::zero; }
 
   CtcLossBackward view_;
   CtcImages images_;

@@ -112,9 +112,8 @@ template <class Lines>
 class RecurrentEvaluator final : public Oracle::Evaluator {
  public:
   RecurrentEvaluator(Request call, const Bindings& bindings, std::string_view output)
-      : Evaluator(std::move(call), bindings, output), lines_(request(), [this](const std::string& operand) {
-          return request().find(operand) == nullptr ? std::nullopt : std::optional(tensor(operand));
-        }) {}
+      : Evaluator(std::move(call), bindings, output),
+        lines_(request(), [this](const std::string& operand) { return optional_tensor(operand); }) {}
 
  protected:
   Expected operation_at(std::span<const int64_t> at) const override {

@@ -170,7 +170,7 @@ Algorithm simple_ctc_loss(const std::string& operation) {
       .estimate(predict);
 }
 
-Algorithm ctc_loss_blocks(const std::string& operation, const CtcBlockKernels& kernels) {
+Algorithm ctc_loss_blocks(const std::string& operation, CtcBlockProgram program, double passes) {
   using namespace ctc_descriptor;
   const std::string name = operation + "_block";
   return describe<CtcBlockShape, CtcLayer>(name, operation, "loss/" + name + ".cu")
@@ -190,11 +190,9 @@ Algorithm ctc_loss_blocks(const std::string& operation, const CtcBlockKernels& k
                  return shape.threads == 32 || shape.threads / 2 < layer.states();
                })
       .opens(has_open_kernel)
-      .program(kernels.program)
-      .estimate([passes = kernels.passes](const CtcBlockShape& shape, const CtcLayer& layer, const Target& target,
-                                          const DeviceFigures& device) {
-        return predict_blocks(shape, layer, passes, target, device);
-      });
+      .program(program)
+      .estimate([passes](const CtcBlockShape& shape, const CtcLayer& layer, const Target& target,
+                         const DeviceFigures& device) { return predict_blocks(shape, layer, passes, target, device); });
 }
 
 }  // namespace kiln::descriptor

@@ -44,13 +44,10 @@ Count step_blocks(const CtcLayer& layer);
 int64_t shared_row_bytes(const CtcBlockShape& shape, const CtcLayer& layer);
 int64_t workspace_row_bytes(const CtcBlockShape& shape, const CtcLayer& layer);
 
-/// A program of `operation`, and the bytes that it takes in and out in the passes before and behind the steps.
-struct CtcBlockKernels {
-  Program (*program)(const CtcBlockShape& shape, const CtcLayer& layer, const Target& target, const Emitter& emit);
-  double passes;
-};
-/// OPERATION_block of loss/OPERATION_block.cu.
-Algorithm ctc_loss_blocks(const std::string& operation, const CtcBlockKernels& kernels);
+using CtcBlockProgram = Program (*)(const CtcBlockShape& shape, const CtcLayer& layer, const Target& target,
+                                    const Emitter& emit);
+/// OPERATION_block of loss/OPERATION_block.cu. `passes`: how often its launches go through all operands.
+Algorithm ctc_loss_blocks(const std::string& operation, CtcBlockProgram program, double passes);
 
 /// OPERATION_simple of loss/OPERATION_simple.cu, the trusted kernel of `operation`: a thread takes an image.
 Algorithm simple_ctc_loss(const std::string& operation);

@@ -51,7 +51,7 @@ Program program(const Shape& shape, const CtcLayer& layer, const Target&, const 
 }  // namespace ctc_loss_backward_block_descriptor
 
 Algorithm ctc_loss_backward_block() {
-  return descriptor::ctc_loss_blocks("ctc_loss_backward", {ctc_loss_backward_block_descriptor::program, 2});
+  return descriptor::ctc_loss_blocks("ctc_loss_backward", ctc_loss_backward_block_descriptor::program, 2);
 }
 
 }  // namespace kiln

@@ -115,6 +115,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
 #pragma unroll 1
   for (int first = 0; first < all_classes; first += CLASSES_AT_ONCE) {
     const int end = min(first + CLASSES_AT_ONCE, all_classes);
+    // A thread clears what itself has read.
     for (int c = first + thread; c < end; c += ROW_THREADS) of_classes[c - first] = c == BLANK ? blanks : 0.0f;
     __syncthreads();
     for (int label = thread; has_path && label < image.labels; label += ROW_THREADS) {
@@ -140,6 +141,5 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS)
       const Index offset = number * Index(DX_STRIDE_N) + step * Index(DX_STRIDE_T) + c * Index(DX_STRIDE_C);
       store_result(dx, offset, value, 0, output);
     }
-    __syncthreads();
   }
 }

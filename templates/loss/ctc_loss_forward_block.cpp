@@ -32,7 +32,7 @@ Program program(const Shape& shape, const CtcLayer& layer, const Target&, const 
 }  // namespace ctc_loss_forward_block_descriptor
 
 Algorithm ctc_loss_forward_block() {
-  return descriptor::ctc_loss_blocks("ctc_loss_forward", {ctc_loss_forward_block_descriptor::program, 1});
+  return descriptor::ctc_loss_blocks("ctc_loss_forward", ctc_loss_forward_block_descriptor::program, 1);
 }
 
 }  // namespace kiln

@@ -54,6 +54,17 @@ TEST(CallRequest, HasEveryPartOfItsOperation) {
             "");
 }
 
+// Tensors that user code reads would else stand in the place of those behind it.
+TEST(CallRequest, HasAllOperandsInFrontOfItsUserCode) {
+  EXPECT_EQ(fault_of("softmax_forward",
+                     [](CallRequest& call) {
+                       call.operand("x", tensor);
+                       call.user_code({});
+                       call.operand("y", tensor);
+                     }),
+            "a call of softmax_forward says y behind its user code");
+}
+
 TEST(CallRequest, HasEveryNumberOfItsOperation) {
   const auto say = [](CallRequest& call) {
     call.operand("x", tensor);

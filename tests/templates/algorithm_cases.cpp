@@ -63,6 +63,15 @@ AlgorithmCase cover(std::string algorithm, std::string request) {
   return {"", std::move(request), {std::move(algorithm)}};
 }
 
+std::vector<AlgorithmCase> covers(const std::vector<std::string>& algorithms,
+                                  const std::vector<std::string>& requests) {
+  std::vector<AlgorithmCase> cases;
+  for (const std::string& algorithm : algorithms) {
+    for (const std::string& request : requests) cases.push_back(cover(algorithm, request));
+  }
+  return cases;
+}
+
 AlgorithmCase wide(std::vector<std::string> algorithms, std::string request) {
   return {"", std::move(request), std::move(algorithms)};
 }

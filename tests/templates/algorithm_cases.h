@@ -45,6 +45,8 @@ void expect_some_defaults_match(const AlgorithmCase& algorithm_case, std::option
 /// algorithm in a program goes through ptxas as well.
 class PairwiseMatch : public testing::TestWithParam<AlgorithmCase> {};
 AlgorithmCase cover(std::string algorithm, std::string request);
+/// Covers of each of the algorithms on each of the requests.
+std::vector<AlgorithmCase> covers(const std::vector<std::string>& algorithms, const std::vector<std::string>& requests);
 
 /// Expects that the default configuration of each of the algorithms matches the reference when its offsets are made
 /// 64-bit. The request's own offsets must fit 32 bits: memory beyond that is more than a test can have.

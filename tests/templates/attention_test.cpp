@@ -465,14 +465,6 @@ INSTANTIATE_TEST_SUITE_P(
                       large_gradients_of_halves}),
     case_name);
 
-std::vector<AlgorithmCase> covers(const Names& algorithms, const std::vector<std::string>& requests) {
-  std::vector<AlgorithmCase> cases;
-  for (const std::string& algorithm : algorithms) {
-    for (const std::string& request : requests) cases.push_back(cover(algorithm, request));
-  }
-  return cases;
-}
-
 INSTANTIATE_TEST_SUITE_P(
     AttentionConfigs, PairwiseMatch,
     testing::ValuesIn(

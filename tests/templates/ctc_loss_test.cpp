@@ -144,14 +144,6 @@ INSTANTIATE_TEST_SUITE_P(
                       gradients}),
     case_name);
 
-std::vector<AlgorithmCase> covers(const Names& algorithms, const std::vector<std::string>& requests) {
-  std::vector<AlgorithmCase> cases;
-  for (const std::string& algorithm : algorithms) {
-    for (const std::string& request : requests) cases.push_back(cover(algorithm, request));
-  }
-  return cases;
-}
-
 INSTANTIATE_TEST_SUITE_P(CtcLossConfigs, PairwiseMatch, testing::ValuesIn(covers(all, {with_all, long_targets})),
                          cover_name);
 INSTANTIATE_TEST_SUITE_P(CtcLossGradientConfigs, PairwiseMatch,
