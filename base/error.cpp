@@ -42,4 +42,6 @@ Error::Error(ErrorCode code, std::string message, std::string hint)
   hint_ = printable(hint_);
 }
 
+Error::~Error() = default;
+
 }  // namespace kiln

@@ -1,39 +1,50 @@
 # kiln_room(<name> SOURCES <file>... [PUBLIC <target>...] [PRIVATE <target>...] [SMALL] [SMALL_SOURCES <file>...]
-#           [ALONE <file>...])
+#           [UNTYPED_SOURCES <file>...] [ALONE <file>...])
 #
 # One room of the design: a static library kiln_<name>, alias kiln::<name>, whose headers live in
 # <room>/include. PUBLIC targets appear in its headers, PRIVATE ones only in its sources. A room sees the headers
 # of the rooms it links to and of no other, so a reversed dependency fails to compile. SMALL: neither a look-up nor a
 # call of a layer passes through this code, so a release has it small rather than fast. SMALL_SOURCES: the same for some
 # sources of a room; they are the object library kiln_<name>_small too, with the precompiled header of small rooms.
+# UNTYPED_SOURCES: small as well, and without type information, of which each lambda in a std::function has some:
+# kiln_<name>_untyped. They have no classes with virtual functions, and those that they throw have theirs elsewhere.
 # Functions have sections of their own in a release: libkiln.so, which has to fit 5 MB, leaves out what no other
 # function needs. ALONE: sources that join no batch (kiln_batches), because they hold state that a process must have
 # once (objects of some rooms are in libkiln.so and in libkiln_model.so, which takes whole batches), share names with
 # others, or are taken by a program without them.
 function(kiln_room name)
-  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;SMALL_SOURCES;PUBLIC;PRIVATE;ALONE" ${ARGN})
+  cmake_parse_arguments(ROOM "SMALL" "" "SOURCES;SMALL_SOURCES;UNTYPED_SOURCES;PUBLIC;PRIVATE;ALONE" ${ARGN})
   add_library(kiln_${name} STATIC ${ROOM_SOURCES})
   add_library(kiln::${name} ALIAS kiln_${name})
   target_include_directories(kiln_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(kiln_${name} PUBLIC ${ROOM_PUBLIC} PRIVATE ${ROOM_PRIVATE})
-  kiln_room_options(kiln_${name} ${ROOM_SMALL})
-  set_source_files_properties(${ROOM_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  if(ROOM_SMALL_SOURCES)
-    add_library(kiln_${name}_small OBJECT ${ROOM_SMALL_SOURCES})
-    target_include_directories(kiln_${name}_small PRIVATE $<TARGET_PROPERTY:kiln_${name},INCLUDE_DIRECTORIES>)
-    target_link_libraries(kiln_${name}_small PRIVATE ${ROOM_PUBLIC} ${ROOM_PRIVATE})
-    kiln_room_options(kiln_${name}_small TRUE)
-    target_sources(kiln_${name} PRIVATE $<TARGET_OBJECTS:kiln_${name}_small>)
+  set(kind rooms)
+  if(ROOM_SMALL)
+    set(kind small_rooms)
   endif()
+  kiln_room_options(kiln_${name} ${kind})
+  set_source_files_properties(${ROOM_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  foreach(part IN ITEMS small untyped)
+    string(TOUPPER ${part} sources)
+    if(ROOM_${sources}_SOURCES)
+      add_library(kiln_${name}_${part} OBJECT ${ROOM_${sources}_SOURCES})
+      target_include_directories(kiln_${name}_${part} PRIVATE $<TARGET_PROPERTY:kiln_${name},INCLUDE_DIRECTORIES>)
+      target_link_libraries(kiln_${name}_${part} PRIVATE ${ROOM_PUBLIC} ${ROOM_PRIVATE})
+      kiln_room_options(kiln_${name}_${part} ${part}_rooms)
+      target_sources(kiln_${name} PRIVATE $<TARGET_OBJECTS:kiln_${name}_${part}>)
+    endif()
+  endforeach()
 endfunction()
 
-# kiln_room_options(<target> <small>): the compiler's options for a room, and the precompiled header for these.
-function(kiln_room_options target small)
+# kiln_room_options(<target> <kind>): the compiler's options for a room, and the precompiled header for these. Kinds are
+# rooms, small_rooms and untyped_rooms.
+function(kiln_room_options target kind)
   target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-ffunction-sections;-fdata-sections>")
-  set(kind rooms)
-  if(small)
+  if(NOT kind STREQUAL rooms)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
-    string(PREPEND kind small_)
+  endif()
+  if(kind STREQUAL untyped_rooms)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-fno-rtti>)
   endif()
   kiln_precompile(${kind} ${target})
   kiln_batches(${target})

@@ -86,8 +86,9 @@ function(kiln_write_version_script output library)
   kiln_declared_names(types functions ${ARGN})
   set(patterns "")
   foreach(name IN LISTS types)
-    # All members but those of a nested Impl.
+    # All members but those of a nested Impl; what is thrown has its type in the library alone.
     string(APPEND patterns "      kiln::${name}::[!I]*;\n")
+    string(APPEND patterns "      \"typeinfo for kiln::${name}\";\n      \"vtable for kiln::${name}\";\n")
   endforeach()
   foreach(name IN LISTS functions)
     # The name, and then what cannot belong to it: the parameters or an [abi:cxx11]. The linker reads no operators.

@@ -151,6 +151,16 @@
   algorithm(recurrent_block) \
   algorithm(recurrent_backward_simple) \
   algorithm(recurrent_backward_block) \
+  algorithm(grid_sample_simple) \
+  algorithm(grid_sample_backward_data_simple) \
+  algorithm(grid_sample_backward_grid_simple) \
+  algorithm(affine_grid_simple) \
+  algorithm(affine_grid_backward_simple) \
+  algorithm(grid_sample_pixels) \
+  algorithm(grid_sample_backward_data_exact) \
+  algorithm(grid_sample_backward_grid_pixels) \
+  algorithm(affine_grid_pixels) \
+  algorithm(affine_grid_backward_split) \
   algorithm(ctc_loss_forward_simple) \
   algorithm(ctc_loss_forward_block) \
   algorithm(ctc_loss_backward_simple) \

@@ -39,10 +39,12 @@ void* find_export(const device::Driver& driver, const char* name) {
   return library == nullptr ? nullptr : dlsym(library, name);
 }
 
-// Which sectors a kernel touches depends on integers alone: indices are random positions, and targets all class 0,
-// because a kernel need not read the rows of those that do not count. Everything else is one small positive number.
+// Which sectors a kernel touches depends on integers and grids alone: indices and positions are random, and targets all
+// class 0, because a kernel need not read the rows of those that do not count. Everything else is one small positive
+// number.
 std::vector<std::byte> contents_of(const Request& request, const Operand& operand) {
-  if (operand.spec.dtype == DType::i32 && operand.name != "targets" && is_read(request, operand.name))
+  const bool are_places = operand.spec.dtype == DType::i32 ? operand.name != "targets" : operand.name == "grid";
+  if (are_places && is_read(request, operand.name))
     return reference::filled(request, operand, reference::Values::uniform, 1);
   constexpr std::byte small{0x38};  // 0.527 as f16, 4.4e-5 as f32 and as bf16
   return std::vector<std::byte>(static_cast<size_t>(reference::byte_span(operand.spec)),

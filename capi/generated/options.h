@@ -2,12 +2,14 @@
 #pragma once
 
 #include "kiln/activation.h"
+#include "kiln/affine_grid.h"
 #include "kiln/attention.h"
 #include "kiln/conv.h"
 #include "kiln/ctc_loss.h"
 #include "kiln/dropout.h"
 #include "kiln/gather.h"
 #include "kiln/gemm.h"
+#include "kiln/grid_sample.h"
 #include "kiln/kiln.h"
 #include "kiln/local_conv.h"
 #include "kiln/local_norm.h"
@@ -25,6 +27,7 @@ namespace kiln::capi {
 // Throw Error(invalid_argument) that names the function and the field: a flag that is neither 0 nor 1, a word
 // or a tensor that is none, `reserved` that is not 0.
 ActivationOptions options_of(const kiln_activation_options& given, const char* function);
+AffineGridOptions options_of(const kiln_affine_grid_options& given, const char* function);
 AttentionOptions options_of(const kiln_attention_options& given, const char* function);
 AttentionBackwardOptions options_of(const kiln_attention_backward_options& given, const char* function);
 ConvOptions options_of(const kiln_conv_options& given, int rank, const char* function);
@@ -35,6 +38,7 @@ CtcLossBackwardOptions options_of(const kiln_ctc_loss_backward_options& given, c
 DropoutOptions options_of(const kiln_dropout_options& given, const char* function);
 GatherOptions options_of(const kiln_gather_options& given, const char* function);
 GemmOptions options_of(const kiln_gemm_options& given, const char* function);
+GridSampleOptions options_of(const kiln_grid_sample_options& given, const char* function);
 LocalConvOptions options_of(const kiln_local_conv_options& given, int rank, const char* function);
 LocalConvBackwardOptions options_of(const kiln_local_conv_backward_options& given, int rank, const char* function);
 LocalNormOptions options_of(const kiln_local_norm_options& given, const char* function);

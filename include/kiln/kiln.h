@@ -22,6 +22,7 @@
 #pragma once
 
 #include "kiln/c/activation.h"
+#include "kiln/c/affine_grid.h"
 #include "kiln/c/attention.h"
 #include "kiln/c/call.h"
 #include "kiln/c/conv.h"
@@ -30,6 +31,7 @@
 #include "kiln/c/dropout.h"
 #include "kiln/c/gather.h"
 #include "kiln/c/gemm.h"
+#include "kiln/c/grid_sample.h"
 #include "kiln/c/local_conv.h"
 #include "kiln/c/local_norm.h"
 #include "kiln/c/loss.h"

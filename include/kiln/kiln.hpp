@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/activation.h"
+#include "kiln/affine_grid.h"
 #include "kiln/attention.h"
 #include "kiln/base/error.h"
 #include "kiln/call.h"
@@ -17,6 +18,7 @@
 #include "kiln/generator/operations/conv_forward.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/grid_sample.h"
 #include "kiln/local_conv.h"
 #include "kiln/local_norm.h"
 #include "kiln/loss.h"

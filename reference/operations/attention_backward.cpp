@@ -56,7 +56,7 @@ class AttentionBackwardEvaluator final : public Oracle::Evaluator {
     } else if (std::isfinite(value)) {
       p.error = value * std::expm1(score.error + (std::isfinite(steps) ? unit * steps : 0)) + 0x1p-125;
     }
-    ProductSum dp(view_.dy.dtype, view_.v.dtype);
+    BoundedProductSum dp(view_.dy.dtype, view_.v.dtype);
     BoundedSum row;
     for (int64_t i = 0; i < view_.width(); ++i) {
       const double dy = dy_({image, head, number, i});
@@ -71,7 +71,8 @@ class AttentionBackwardEvaluator final : public Oracle::Evaluator {
   BackwardLine of_query(const AttentionQuery& query) const {
     const auto [image, head, number] = query;
     const int64_t key_head = scores_.key_head(head), count = scores_.keys_of(image);
-    std::vector<ProductSum> dq(static_cast<size_t>(view_.depth()), ProductSum(view_.k.dtype, view_.k.dtype));
+    std::vector<BoundedProductSum> dq(static_cast<size_t>(view_.depth()),
+                                      BoundedProductSum(view_.k.dtype, view_.k.dtype));
     BackwardLine line;
     line.second.resize(static_cast<size_t>(view_.keys()));
     for (int64_t key = 0; key < count; ++key) {
@@ -82,13 +83,15 @@ class AttentionBackwardEvaluator final : public Oracle::Evaluator {
         dq[static_cast<size_t>(i)].add(k_({image, key_head, key, i}), as_factor(ds, view_.k.dtype));
       }
     }
-    for (const ProductSum& sum : dq) line.first.push_back(scaled(sum.result()));
+    for (const BoundedProductSum& sum : dq) line.first.push_back(scaled(sum.result()));
     return line;
   }
 
   BackwardLine of_key(int64_t image, int64_t key_head, int64_t key) const {
-    std::vector<ProductSum> dk(static_cast<size_t>(view_.depth()), ProductSum(view_.q.dtype, view_.q.dtype));
-    std::vector<ProductSum> dv(static_cast<size_t>(view_.width()), ProductSum(view_.dy.dtype, view_.dy.dtype));
+    std::vector<BoundedProductSum> dk(static_cast<size_t>(view_.depth()),
+                                      BoundedProductSum(view_.q.dtype, view_.q.dtype));
+    std::vector<BoundedProductSum> dv(static_cast<size_t>(view_.width()),
+                                      BoundedProductSum(view_.dy.dtype, view_.dy.dtype));
     for (int64_t shared = 0; shared < scores_.shared_by() && key < scores_.keys_of(image); ++shared) {
       const int64_t head = scores_.first_head(key_head) + shared;
       for (int64_t number = 0; number < view_.queries(); ++number) {
@@ -103,8 +106,8 @@ class AttentionBackwardEvaluator final : public Oracle::Evaluator {
       }
     }
     BackwardLine line;
-    for (const ProductSum& sum : dk) line.first.push_back(scaled(sum.result()));
-    for (const ProductSum& sum : dv) line.second.push_back(sum.result());
+    for (const BoundedProductSum& sum : dk) line.first.push_back(scaled(sum.result()));
+    for (const BoundedProductSum& sum : dv) line.second.push_back(sum.result());
     return line;
   }
 

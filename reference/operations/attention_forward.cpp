@@ -89,7 +89,7 @@ class AttentionForwardEvaluator final : public Oracle::Evaluator {
   // Element `i` of the values' mean, weighted by the powers, whose sum is `whole`.
   Bounded mean(int64_t image, int64_t head, int64_t i, const std::vector<Seen>& seen,
                const std::vector<Bounded>& powers, Bounded whole) const {
-    ProductSum weighted(view_.v.dtype, view_.v.dtype);
+    BoundedProductSum weighted(view_.v.dtype, view_.v.dtype);
     for (size_t place = 0; place < seen.size(); ++place) {
       weighted.add(v_({image, head, seen[place].key, i}), as_factor(powers[place], view_.v.dtype));
     }

@@ -24,9 +24,9 @@ inline constexpr double largest_score = largest_sum / 1.4426950408889634;
 
 /// A sum of products as lanes or tensor cores add them, of factors of these types. The latter have up to two roundings
 /// for each product of 16 bits, of which denormal factors count as the smallest normal number.
-class ProductSum {
+class BoundedProductSum {
  public:
-  ProductSum(DType a, DType b)
+  BoundedProductSum(DType a, DType b)
       : is_half_(size_of(a) < 4 && size_of(b) < 4), least_a_(least_of(a)), least_b_(least_of(b)) {}
 
   /// `a` is exact. Where it is not finite and the other may be 0, anything is right.
@@ -93,7 +93,7 @@ class AttentionScores {
   }
   /// Kernels work in base 2: scale and bias are rounded once more.
   Bounded score(const AttentionQuery& query, int64_t key) const {
-    ProductSum products(view_.q.dtype, view_.k.dtype);
+    BoundedProductSum products(view_.q.dtype, view_.k.dtype);
     for (int64_t i = 0; i < view_.depth(); ++i) {
       products.add(q_({query.image, query.head, query.number, i}),
                    {k_({query.image, key_head(query.head), key, i}), 0});

@@ -28,6 +28,7 @@ class EveryFunction : public CApi {
     add_normalisations();
     add_products();
     add_losses();
+    add_grid_samples();
     add_recurrent_layers();
     add_attention();
     add_dropout();
@@ -226,6 +227,20 @@ class EveryFunction : public CApi {
         &ctc_prefixes_, &ctc_gradient_, &ctc_loss_backward_options_, nullptr);
   }
 
+  void add_grid_samples() {
+    const Names optional = {"options", "stream"};
+    add("kiln_grid_sample", kiln_grid_sample, optional, context_, &scene_, &positions_, &sampled_,
+        &grid_sample_options_, nullptr);
+    add("kiln_grid_sample_backward_data", kiln_grid_sample_backward_data, optional, context_, &sampled_gradient_,
+        &positions_, &scene_gradient_, &grid_sample_options_, nullptr);
+    add("kiln_grid_sample_backward_grid", kiln_grid_sample_backward_grid, optional, context_, &sampled_gradient_,
+        &scene_, &positions_, &positions_gradient_, &grid_sample_options_, nullptr);
+    add("kiln_affine_grid", kiln_affine_grid, optional, context_, &matrices_, &positions_gradient_,
+        &affine_grid_options_, nullptr);
+    add("kiln_affine_grid_backward", kiln_affine_grid_backward, optional, context_, &positions_, &matrices_gradient_,
+        &affine_grid_options_, nullptr);
+  }
+
   void add_recurrent_layers() {
     add("kiln_recurrent_forward", kiln_recurrent_forward, {"options", "stream"}, context_, &gates_, &recurrent_weights_,
         &states_, &recurrent_options_, nullptr);
@@ -311,6 +326,10 @@ class EveryFunction : public CApi {
                     weights_gradient_ = tensor(result_, {3, 6}), layer_bias_gradient_ = tensor(result_, {3});
   const kiln_tensor loss_ = tensor(result_, {1}), loss_gradient_ = tensor(upload(wave(1)), {1});
   const kiln_tensor targets_ = with(tensor(upload(wave(2)), {2}), [](auto& targets) { targets.dtype = KILN_I32; });
+  const kiln_tensor scene_ = tensor(upload(wave(60)), {1, 2, 5, 6}), scene_gradient_ = tensor(result_, {1, 2, 5, 6}),
+                    positions_ = tensor(upload(wave(24)), {1, 4, 3, 2}),
+                    positions_gradient_ = tensor(result_, {1, 4, 3, 2}), sampled_ = tensor(result_, {1, 2, 4, 3}),
+                    sampled_gradient_ = tensor(upload(wave(24)), {1, 2, 4, 3});
   const kiln_tensor ctc_scores_ = tensor(upload(wave(40)), {2, 5, 4}), ctc_losses_ = tensor(result_, {2}),
                     ctc_labels_ = with(tensor(upload(wave(4)), {2, 2}), [](auto&labels) { labels.dtype = KILN_I32; }),
                     ctc_prefixes_ = tensor(upload(wave(50)), {2, 5, 5}), ctc_gradient_ = tensor(result_, {2, 5, 4});
@@ -351,6 +370,9 @@ class EveryFunction : public CApi {
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();
   const kiln_cross_entropy_options cross_entropy_options_ = kiln_cross_entropy_options_default();
+  const kiln_tensor matrices_ = tensor(upload(wave(6)), {1, 2, 3}), matrices_gradient_ = tensor(result_, {1, 2, 3});
+  const kiln_grid_sample_options grid_sample_options_ = kiln_grid_sample_options_default();
+  const kiln_affine_grid_options affine_grid_options_ = kiln_affine_grid_options_default();
   const kiln_ctc_loss_options ctc_loss_options_ = kiln_ctc_loss_options_default();
   const kiln_ctc_loss_backward_options ctc_loss_backward_options_ = kiln_ctc_loss_backward_options_default();
   const kiln_recurrent_options recurrent_options_ = kiln_recurrent_options_default();

@@ -429,6 +429,39 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"ctc_loss_backward x=f32:4x9x5 targets=i32:4x3 prefixes=f32:4x9x7 dx=f32:4x9x6",
             "dx has extents 4x9x6, expected 4x9x5 (those of x)"}));
 
+INSTANTIATE_TEST_SUITE_P(
+    GridSample, BadRequest,
+    testing::Values(
+        Bad{"grid_sample x=f32:2x3x5 grid=f32:2x4x1", "x has 3 dimensions (it is N,C,H,W or N,C,D,H,W)"},
+        Bad{"grid_sample x=f32:2x3x5x7 grid=f32:2x4x6x3", "grid has extents 2x4x6x3 (it is N,P,Q,2)"},
+        Bad{"grid_sample x=f32:2x3x4x5x7 grid=f32:2x3x4x6x2", "grid has extents 2x3x4x6x2 (it is N,Z,P,Q,3)"},
+        Bad{"grid_sample x=f32:2x3x5x7 grid=f32:2x4x2", "grid has extents 2x4x2 (it is N,P,Q,2)"},
+        Bad{"grid_sample x=f32:2x3x5x7 grid=f32:3x4x6x2", "grid has batch 3 (give 2)"},
+        Bad{"grid_sample x=f32:2x3x0x7 grid=f32:2x4x6x2", "x has extents 2x3x0x7 (give 1 to 16777216 along each axis)"},
+        Bad{"grid_sample x=f32:2x3x5x7", "operand grid is missing"},
+        Bad{"grid_sample x=i8:2x3x5x7 grid=f32:2x4x6x2", "x is i8"},
+        Bad{"grid_sample x=f32:2x3x4x5x7 grid=f32:2x3x4x6x3 mode=cubic", "mode=cubic in 3-D (use linear or nearest)"},
+        Bad{"grid_sample x=f32:2x3x5x7 grid=f32:2x4x6x2 y=f32:2x3x6x4",
+            "y has extents 2x3x6x4, expected 2x3x4x6 (N and C of the image, and the positions of grid)"},
+        Bad{"grid_sample x=f32:2x3x5x7 grid=f32:2x4x6x2 padding=mirror", "padding=mirror is unknown"},
+        Bad{"grid_sample_backward_data dy=f32:2x3x4x6 grid=f32:2x4x6x2", "operand dx is missing"},
+        Bad{"grid_sample_backward_data dy=f32:2x4x4x6 grid=f32:2x4x6x2 dx=f32:2x3x5x7",
+            "dy has extents 2x4x4x6, expected 2x3x4x6"},
+        Bad{"grid_sample_backward_grid dy=f32:2x3x4x6 x=f32:2x3x5x7 grid=f32:2x4x6x2 dgrid=f32:2x6x4x2",
+            "dgrid has extents 2x6x4x2, expected 2x4x6x2 (those of grid)"},
+        Bad{"affine_grid theta=f32:2x2x3", "operand grid is missing"},
+        Bad{"affine_grid theta=f32:2x2x3 grid=f32:2x4x6x3", "grid has extents 2x4x6x3 (it is N,P,Q,2 or N,Z,P,Q,3)"},
+        Bad{"affine_grid theta=f32:2x2x3 grid=f32:2x6x2", "grid has extents 2x6x2 (it is N,P,Q,2 or N,Z,P,Q,3)"},
+        Bad{"affine_grid theta=f32:2x3x4 grid=f32:2x4x6x2",
+            "theta has extents 2x3x4, expected 2x2x3 (a matrix for each image)"},
+        Bad{"affine_grid theta=f32:1x2x3 grid=f32:2x4x6x2",
+            "theta has extents 1x2x3, expected 2x2x3 (a matrix for each image)"},
+        Bad{"affine_grid theta=f32:1x2x3 grid=f32:1x1x16777217x2",
+            "grid has extents 1x1x16777217x2 (give at most 16777216 along each axis)"},
+        Bad{"affine_grid theta=f32:2x2x3 grid=f32:2x4x6x2 ends=middles", "ends=middles is unknown"},
+        Bad{"affine_grid_backward dgrid=f32:2x4x6x2 dtheta=f32:2x6",
+            "dtheta has extents 2x6, expected 2x2x3 (a matrix for each image)"}));
+
 const std::string attention = "attention_forward q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6";
 const std::string attention_gradient =
     "attention_backward dy=f32:2x4x5x6 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x6 y=f32:2x4x5x6 lse=f32:2x4x5";

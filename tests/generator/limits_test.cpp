@@ -160,6 +160,13 @@ INSTANTIATE_TEST_SUITE_P(
         Limit{attention + " left=0 align=end", attention + " left=-1 align=end", "align=end without left or right"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    GridSample, Limits,
+    testing::Values(Limit{"grid_sample x=f32:1x1x16777216x1 grid=f32:1x2x3x2",
+                          "grid_sample x=f32:1x1x16777217x1 grid=f32:1x2x3x2", "x has extents 1x1x16777217x1"},
+                    Limit{"affine_grid theta=f32:1x2x3 grid=f32:1x1x16777216x2",
+                          "affine_grid theta=f32:1x2x3 grid=f32:1x1x16777217x2", "grid has extents 1x1x16777217x2"}));
+
+INSTANTIATE_TEST_SUITE_P(
     CtcLoss, Limits,
     testing::Values(Limit{"ctc_loss_forward x=f32:1x536870911x2 targets=i32:1x1",
                           "ctc_loss_forward x=f32:1x536870912x2 targets=i32:1x1", "there are 536870912 steps"},

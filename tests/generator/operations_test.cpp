@@ -230,6 +230,33 @@ TEST(Recurrent, CountsTheLeastWork) {
   EXPECT_EQ(backward.write_bytes, 4.0 * 60);
 }
 
+TEST(GridSample, InfersItsResults) {
+  const auto of = [](const std::string& request, std::string_view operand) {
+    return Request::parse(request).at(operand).print();
+  };
+  EXPECT_EQ(of("grid_sample x=f16:2x24x5x7:nhwc grid=f32:2x4x6x2", "y"), "f16:2x24x4x6:nhwc");
+  EXPECT_EQ(of("grid_sample x=f32:2x3x4x5x7 grid=f32:2x6x8x9x3", "y"), "f32:2x3x6x8x9:ncdhw");
+  EXPECT_EQ(of("grid_sample_backward_grid dy=f16:2x3x4x6 x=f16:2x3x5x7 grid=f32:2x4x6x2", "dgrid"), "f32:2x4x6x2:nchw");
+  EXPECT_EQ(of("affine_grid_backward dgrid=f16:2x4x6x2", "dtheta"), "f16:2x2x3:ncw");
+}
+
+TEST(GridSample, CountsTheLeastWork) {
+  const auto work = [](const std::string& request) {
+    const Request parsed = Request::parse(request);
+    return operation(parsed.operation).work(parsed);
+  };
+  const Work forward = work("grid_sample x=f16:2x3x5x7 grid=f32:2x4x6x2 beta=1");
+  EXPECT_EQ(forward.flops, 2.0 * 4 * (2 * 3 * 4 * 6));
+  EXPECT_EQ(forward.read_bytes, 2.0 * 2 * 3 * 5 * 7 + 4.0 * 2 * 4 * 6 * 2 + 2.0 * 2 * 3 * 4 * 6) << "y too";
+  EXPECT_EQ(forward.write_bytes, 2.0 * 2 * 3 * 4 * 6);
+  EXPECT_EQ(work("grid_sample x=f32:2x3x5x7 grid=f32:2x4x6x2 mode=cubic").flops, 2.0 * 16 * (2 * 3 * 4 * 6));
+  EXPECT_EQ(work("grid_sample x=f32:1x3x2x5x7 grid=f32:1x2x4x6x3").flops, 2.0 * 8 * (3 * 2 * 4 * 6));
+  EXPECT_EQ(work("grid_sample x=f32:1x3x2x5x7 grid=f32:1x2x4x6x3 mode=nearest").flops, 2.0 * (3 * 2 * 4 * 6));
+  const Work map = work("affine_grid theta=f32:2x3x4 grid=f32:2x4x5x6x3");
+  EXPECT_EQ(map.flops, 2.0 * 4 * (2 * 4 * 5 * 6 * 3));
+  EXPECT_EQ(map.write_bytes, 4.0 * (2 * 4 * 5 * 6 * 3));
+}
+
 TEST(CtcLoss, InfersItsResults) {
   EXPECT_EQ(Request::parse("ctc_loss_forward x=f16:4x9x5 targets=i32:4x3").at("loss").print(), "f32:4:n");
   EXPECT_EQ(Request::parse("ctc_loss_backward x=f16:4x9x5:5,20,1 targets=i32:4x3 prefixes=f32:4x9x7").at("dx").print(),

@@ -60,6 +60,14 @@ TEST(ShortForm, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("attention_backward dy=f32:2x4x5x8 q=f32:2x4x5x8 k=f32:2x2x7x8 v=f32:2x2x7x8 y=f32:2x4x5x8 "
                "lse=f32:2x4x5 left=3 right=2"),
             "gradients of attention 2x4x5x8 of 2x2x7x8, left 3, right 2");
+  EXPECT_EQ(of("grid_sample x=f16:2x24x5x7:nhwc grid=f32:2x4x6x2 padding=border ends=centres"),
+            "grid sample 2x24x5x7 at 2x24x4x6, linear, border, centres f16 nhwc (grid f32)");
+  EXPECT_EQ(of("grid_sample_backward_data dy=f32:2x3x4x6 grid=f32:2x4x6x2 dx=f32:2x3x5x7 mode=cubic"),
+            "gradient of grid sample 2x3x5x7 at 2x3x4x6, cubic");
+  EXPECT_EQ(of("grid_sample_backward_grid dy=f32:2x3x4x6 x=f32:2x3x5x7 grid=f32:2x4x6x2"),
+            "gradient by the grid of grid sample 2x3x5x7 at 2x3x4x6, linear");
+  EXPECT_EQ(of("affine_grid theta=f32:2x2x3 grid=f32:2x4x6x2 ends=centres"), "affine grid 2x4x6x2, centres");
+  EXPECT_EQ(of("affine_grid_backward dgrid=f32:2x3x4x6x3"), "gradient of affine grid 2x3x4x6x3");
   EXPECT_EQ(of("ctc_loss_forward x=f16:4x9x5 targets=i32:4x3 blank=4 n=?"), "CTC loss 4x9x5, 3 labels f16 n=?");
   EXPECT_EQ(of("ctc_loss_backward x=f32:4x9x5:5,20,1 targets=i32:4x3 prefixes=f32:4x9x7"),
             "gradient of CTC loss 4x9x5, 3 labels cnw");

@@ -11,6 +11,7 @@
 #include "kiln/base/error.h"
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/activation.h"
+#include "kiln/generator/operations/affine_grid.h"
 #include "kiln/generator/operations/attention.h"
 #include "kiln/generator/operations/conv_backward_bias.h"
 #include "kiln/generator/operations/conv_backward_data.h"
@@ -21,6 +22,7 @@
 #include "kiln/generator/operations/dropout.h"
 #include "kiln/generator/operations/gather.h"
 #include "kiln/generator/operations/gemm.h"
+#include "kiln/generator/operations/grid_sample.h"
 #include "kiln/generator/operations/local_norm.h"
 #include "kiln/generator/operations/norm.h"
 #include "kiln/generator/operations/pool_backward.h"
@@ -60,6 +62,11 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"dropout", through<Dropout>},
       {"gather", through<Gather>},
       {"gemm", through<Gemm>},
+      {"grid_sample", through<GridSample>},
+      {"grid_sample_backward_data", through<GridSampleBackwardData>},
+      {"grid_sample_backward_grid", through<GridSampleBackwardGrid>},
+      {"affine_grid", through<AffineGrid>},
+      {"affine_grid_backward", through<AffineGridBackward>},
       {"local_conv_backward_data", through<ConvBackwardData>},
       {"local_conv_backward_filter", through<ConvBackwardFilter>},
       {"local_conv_forward", through<ConvForward>},

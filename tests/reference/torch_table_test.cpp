@@ -134,6 +134,10 @@ TEST(TorchTable, HasTheCtcLossOfTheReference) {
   EXPECT_EQ(expect_table("ctc_torch.txt"), 45);
 }
 
+TEST(TorchTable, HasTheGridSamplesOfTheReference) {
+  EXPECT_EQ(expect_table("grid_sample_torch.txt"), 109);
+}
+
 TEST(TorchTable, HasTheWindowsAndProductsOfTheReference) {
   EXPECT_EQ(expect_table("windows_torch.txt"), 110);
 }

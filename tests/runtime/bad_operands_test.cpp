@@ -58,11 +58,15 @@ void BadOperands::add_extents(const RightCall& call, size_t i, const AddRow& row
     one_more[d] += 1;
     more[d] = 2 * more[d] + 1;
     none[d] = 0;
-    if (!(i == 0 && d == call.free_dimension)) {
+    const auto free = call.free_dimensions.find(call.tensors[i].name);
+    const bool is_free = free != call.free_dimensions.end() && free->second.contains(d);
+    if (!is_free) {
       row(fmt::format("one more along dimension {}", d), like(good, good.data(), one_more), "");
       row(fmt::format("more along dimension {}", d), like(good, good.data(), more), "");
     }
-    row(fmt::format("nothing along dimension {}", d), like(good, good.data(), none), "");
+    if (!is_free || !call.none_is_free) {
+      row(fmt::format("nothing along dimension {}", d), like(good, good.data(), none), "");
+    }
   }
   if (!fits_any && !is_reduced) {
     if (extents.size() > 1) row("a dimension less", like(good, good.data(), {extents.begin(), extents.end() - 1}), "");

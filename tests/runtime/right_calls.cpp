@@ -1,6 +1,7 @@
 #include "right_calls.h"
 
 #include "kiln/activation.h"
+#include "kiln/affine_grid.h"
 #include "kiln/attention.h"
 #include "kiln/call.h"
 #include "kiln/conv.h"
@@ -8,6 +9,7 @@
 #include "kiln/dropout.h"
 #include "kiln/gather.h"
 #include "kiln/gemm.h"
+#include "kiln/grid_sample.h"
 #include "kiln/local_conv.h"
 #include "kiln/local_norm.h"
 #include "kiln/loss.h"
@@ -31,6 +33,7 @@ RightCalls::Calls RightCalls::calls() const {
   add_products(calls);
   add_losses(calls);
   add_ctc_losses(calls);
+  add_grid_samples(calls);
   add_normalisations(calls);
   add_affine_normalisations(calls);
   add_local_normalisations(calls);
@@ -168,7 +171,7 @@ void RightCalls::add_rows_and_elements(Calls& calls) const {
                        gather(k, t[0].tensor, t[1].tensor, t[2].tensor, {.axis = 1});
                      }};
   calls["gather"].any_dtype = true;
-  calls["gather"].free_dimension = 1;
+  calls["gather"].free_dimensions = {{"x", {1}}};
 }
 
 void RightCalls::add_recurrent_layers(Calls& calls) const {
@@ -245,7 +248,7 @@ void RightCalls::add_ctc_losses(Calls& calls) const {
                          {.input_lengths = t[2].tensor, .target_lengths = t[3].tensor, .prefixes = t[5].tensor});
       },
       2};
-  calls["ctc_loss_forward"].free_dimension = 2;
+  calls["ctc_loss_forward"].free_dimensions = {{"x", {2}}};
   calls["ctc_loss_backward"] = {
       "",
       {{"x", x},
@@ -259,6 +262,33 @@ void RightCalls::add_ctc_losses(Calls& calls) const {
         ctc_loss_backward(k, t[0].tensor, t[1].tensor, t[5].tensor, t[6].tensor,
                           {.input_lengths = t[2].tensor, .target_lengths = t[3].tensor, .dloss = t[4].tensor});
       }};
+}
+
+void RightCalls::add_grid_samples(Calls& calls) const {
+  const Tensor x = at(0, {2, 3, 5, 6}), grid = at(4096, {2, 4, 3, 2}), dy = at(8192, {2, 3, 4, 3});
+  calls["grid_sample"] = {"",
+                          {{"x", x}, {"grid", grid}, {"y", at(12288, {2, 3, 4, 3})}},
+                          [](Context& k, const Tensors& t) { grid_sample(k, t[0].tensor, t[1].tensor, t[2].tensor); }};
+  calls["grid_sample_backward_data"] = {
+      "", {{"dy", dy}, {"grid", grid}, {"dx", at(12288, {2, 3, 5, 6})}}, [](Context& k, const Tensors& t) {
+        grid_sample_backward_data(k, t[0].tensor, t[1].tensor, t[2].tensor);
+      }};
+  calls["grid_sample_backward_grid"] = {
+      "", {{"dy", dy}, {"x", x}, {"grid", grid}, {"dgrid", at(12288, {2, 4, 3, 2})}}, [](Context& k, const Tensors& t) {
+        grid_sample_backward_grid(k, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor);
+      }};
+  calls["grid_sample"].free_dimensions = calls["grid_sample_backward_grid"].free_dimensions = {{"x", {2, 3}}};
+  calls["grid_sample_backward_data"].free_dimensions = {{"dx", {2, 3}}};
+  calls["affine_grid"] = {"", {{"theta", at(0, {2, 2, 3})}, {"grid", grid}}, [](Context& k, const Tensors& t) {
+                            affine_grid(k, t[0].tensor, t[1].tensor);
+                          }};
+  calls["affine_grid_backward"] = {
+      "", {{"dgrid", grid}, {"dtheta", at(0, {2, 2, 3})}}, [](Context& k, const Tensors& t) {
+        affine_grid_backward(k, t[0].tensor, t[1].tensor);
+      }};
+  calls["affine_grid"].free_dimensions = {{"grid", {1, 2}}};
+  calls["affine_grid_backward"].free_dimensions = {{"dgrid", {1, 2}}};
+  calls["affine_grid"].none_is_free = calls["affine_grid_backward"].none_is_free = true;
 }
 
 void RightCalls::add_attention(Calls& calls) const {
@@ -336,7 +366,7 @@ void RightCalls::add_losses(Calls& calls) const {
       "", {{"x", x}, {"targets", targets}, {"losses", slot(3, {3})}}, [](Context& k, const Tensors& t) {
         cross_entropy_forward(k, t[0].tensor, t[1].tensor, t[2].tensor, {.reduction = LossReduction::none});
       }};
-  calls["cross_entropy_forward"].free_dimension = 1;
+  calls["cross_entropy_forward"].free_dimensions = {{"x", {1}}};
   calls["cross_entropy_forward, weighted"] = {
       "cross_entropy_forward",
       {{"x", x}, {"targets", targets}, {"weights", weights}, {"losses", slot(3, {3})}},

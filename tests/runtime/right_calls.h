@@ -25,7 +25,8 @@ struct RightCall {
   size_t outputs = 1;
   bool reduces = false;  ///< The result takes any extents of the first tensor but the channels.
   bool any_dtype = false;
-  std::optional<size_t> free_dimension = {};  ///< Number of one of the first tensor that may be of any length but 0.
+  std::map<std::string, std::set<size_t>> free_dimensions = {};  ///< By tensor: they may be of any length but 0.
+  bool none_is_free = false;                                     ///< And of 0: nothing is computed.
 };
 
 class RightCalls : public BadArguments {
@@ -48,6 +49,7 @@ class RightCalls : public BadArguments {
   void add_products(Calls& calls) const;
   void add_losses(Calls& calls) const;
   void add_ctc_losses(Calls& calls) const;
+  void add_grid_samples(Calls& calls) const;
   void add_normalisations(Calls& calls) const;
   void add_affine_normalisations(Calls& calls) const;
   void add_local_normalisations(Calls& calls) const;

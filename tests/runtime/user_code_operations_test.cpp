@@ -7,9 +7,11 @@
 
 #include "device_fixture.h"
 #include "kiln/activation.h"
+#include "kiln/affine_grid.h"
 #include "kiln/ctc_loss.h"
 #include "kiln/dropout.h"
 #include "kiln/epilogue.h"
+#include "kiln/grid_sample.h"
 #include "kiln/loss.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
@@ -132,6 +134,32 @@ TEST_F(UserCodeOperations, LossesAndTheirGradients) {
                                       {.dynamic_batch = true, .epilogue = expression("acc")});
               }),
               HasSubstr("its result is a sum over the batch"));
+}
+
+// Positions half a pixel apart, of an image of ones.
+TEST_F(UserCodeOperations, GridSampleAndItsGradients) {
+  const Tensor x = of({1, 1, 1, 1}, {1, 1, 2, 2}), grid = of({0, 0, -0.5F, 0}, {1, 1, 2, 2});
+  const Tensor y = empty({1, 1, 1, 2}), dx = empty({1, 1, 2, 2}), dgrid = empty({1, 1, 2, 2});
+  const Expression per_element("acc * weight + shift", {"weight"}, {"shift"});
+  const auto code = [&](const Tensor& weight) { return expression(per_element, {{"weight", weight}}, {{"shift", 1}}); };
+  grid_sample(context_, x, grid, y, {.epilogue = code(of({2, 10}, {1, 1, 1, 2}))});
+  EXPECT_THAT(values(y, 2), ElementsAre(3, 11));
+  const Tensor dy = of({4, 8}, {1, 1, 1, 2});
+  grid_sample_backward_data(context_, dy, grid, dx, {.epilogue = code(of({1, 2, 3, 4}, {1, 1, 2, 2}))});
+  EXPECT_THAT(values(dx, 4), ElementsAre(6, 3, 16, 5)) << "a quarter of 4 each, half of 8 on the left";
+  grid_sample_backward_grid(context_, dy, x, grid, dgrid, {.epilogue = code(of({1, 2, 3, 4}, {1, 1, 2, 2}))});
+  EXPECT_THAT(values(dgrid, 4), ElementsAre(1, 1, 1, 1)) << "flat in the middle of an image of ones";
+}
+
+TEST_F(UserCodeOperations, AffineGridAndItsGradient) {
+  const Tensor theta = of({1, 0, 3, 0, 1, 0}, {1, 2, 3}), grid = empty({1, 1, 2, 2}), dtheta = empty({1, 2, 3});
+  const Expression per_element("acc * weight + shift", {"weight"}, {"shift"});
+  const auto code = [&](const Tensor& weight) { return expression(per_element, {{"weight", weight}}, {{"shift", 1}}); };
+  affine_grid(context_, theta, grid, {.epilogue = code(of({1, 2, 3, 4}, {1, 1, 2, 2}))});
+  EXPECT_THAT(values(grid, 4), ElementsAre(3.5, 1, 11.5, 1));
+  affine_grid_backward(context_, of({1, 2, 3, 4}, {1, 1, 2, 2}), dtheta,
+                       {.epilogue = code(of({1, 2, 3, 4, 5, 6}, {1, 2, 3}))});
+  EXPECT_THAT(values(dtheta, 6), ElementsAre(2, 1, 13, 5, 1, 37));
 }
 
 // Two classes of equal scores at one step, of which the second is the label: a path of probability 1/2.

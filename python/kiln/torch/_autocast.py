@@ -19,6 +19,7 @@ _OPERATORS = (
     *(f"upsample_{kind}{axes}d" for kind in ("nearest", "linear", "bilinear", "trilinear", "bicubic") for axes in _AXES),
     *(f"_upsample_nearest_exact{axes}d" for axes in _AXES),
 )
+_WIDEST = ("grid_sampler",)  # operators that autocast of a GPU computes in the widest type of their inputs
 
 
 def has_a_type(operator: str, key: str) -> bool:
@@ -30,6 +31,7 @@ def has_a_type(operator: str, key: str) -> bool:
 
 # PyTorch's operators that autocast computes in float32, of those that Kiln's functions are.
 IN_F32 = {key.lower(): frozenset(each for each in _OPERATORS if has_a_type(each, key)) for key in ("CPU", "CUDA")}
+IN_F32["cpu"] |= {each for each in _WIDEST if has_a_type(each, "CPU")}
 
 
 _is_any_enabled = getattr(torch._C, "_is_any_autocast_enabled", None)  # PyTorch 1.13 does not have it
@@ -66,3 +68,12 @@ def autocast_type(tensor: torch.Tensor, operator: str) -> torch.dtype:
 def as_autocast(tensor: torch.Tensor, operator: str) -> Any:
     """The tensor in that type."""
     return tensor.to(autocast_type(tensor, operator))
+
+
+def as_autocasts(operator: str, *tensors: torch.Tensor) -> tuple[Any, ...]:
+    """The same for operators of several inputs, which have one type."""
+    first = tensors[0]
+    if operator in _WIDEST and first.is_cuda and autocasting(first) and all(map(cast_by_autocast, tensors)):
+        dtypes = {each.dtype for each in tensors}
+        return tensors if len(dtypes) == 1 else tuple(each.float() for each in tensors)
+    return tuple(as_autocast(each, operator) for each in tensors)

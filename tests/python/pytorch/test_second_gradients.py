@@ -40,6 +40,8 @@ CALLS = {
     "cross_entropy": lambda L, x: L.cross_entropy(
         x, torch.arange(40).view(2, 5, 4) % 3, torch.tensor([1.0, 2.0, 3.0], dtype=x.dtype), label_smoothing=0.1
     ),
+    "grid_sample": lambda L, x: L.grid_sample(x, x.reshape(2, 3, 10, 2).sin(), align_corners=False),
+    "affine_grid": lambda L, x: L.affine_grid(x.reshape(20, 2, 3), (20, 1, 2, 3), align_corners=True),
     "ctc_loss": lambda L, x: L.ctc_loss(
         x.view(15, 2, 4).log_softmax(-1), torch.tensor([[1, 2, 3], [2, 2, 1]]), *torch.tensor([[15, 9], [3, 2]])
     ),

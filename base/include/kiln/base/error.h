@@ -26,6 +26,7 @@ inline constexpr ErrorCode last_error_code = ErrorCode::not_finite;
 /// Stable spelling of `code` for logs and the command line, e.g. "invalid argument".
 std::string_view to_string(ErrorCode code);
 
+#pragma GCC visibility push(default)  // one type in all libraries that throw and catch it, whatever they hide
 /// A fault: what went wrong, and what to do about it.
 ///
 /// what() is "<message>" or "<message> (<hint>)". Expected outcomes (a variant refused, a check failed) are values,
@@ -33,6 +34,7 @@ std::string_view to_string(ErrorCode code);
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string message, std::string hint = {});
+  ~Error() override;  // not inline, so that its type stands in one place
 
   ErrorCode code() const { return code_; }
   /// The fault, and what was expected.
@@ -45,5 +47,6 @@ class Error : public std::runtime_error {
   std::string message_;
   std::string hint_;
 };
+#pragma GCC visibility pop
 
 }  // namespace kiln

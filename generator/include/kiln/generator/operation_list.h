@@ -23,6 +23,11 @@
   operation(tensor_transform) \
   operation(tensor_set) \
   operation(tensor_op) \
+  operation(grid_sample) \
+  operation(grid_sample_backward_data) \
+  operation(grid_sample_backward_grid) \
+  operation(affine_grid) \
+  operation(affine_grid_backward) \
   operation(gather) \
   operation(reduce) \
   operation(gemm) \

@@ -4,7 +4,7 @@ What Kiln does not serve raises kiln.Unsupported or kiln.InvalidArgument before 
 that is.
 """
 
-from . import activation, attention, convolution, ctc, loss, moves, normalisation, pooling, product, recurrent
+from . import activation, attention, convolution, ctc, loss, moves, normalisation, pooling, product, recurrent, sampling
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .convolution import *  # noqa: F403
@@ -15,6 +15,7 @@ from .normalisation import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .product import *  # noqa: F403
 from .recurrent import *  # noqa: F403
+from .sampling import *  # noqa: F403
 
 __all__ = [
     *activation.__all__,
@@ -27,4 +28,5 @@ __all__ = [
     *pooling.__all__,
     *product.__all__,
     *recurrent.__all__,
+    *sampling.__all__,
 ]

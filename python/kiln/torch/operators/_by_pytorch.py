@@ -305,6 +305,31 @@ def resize_backward(dy: Any, extents: Any, *words: Any) -> torch.Tensor:
     return _gradient_of_linear(lambda x: resize(x, dy.shape[2:], *words), extents, dy)
 
 
+_SAMPLED = {"linear": "bilinear", "nearest": "nearest", "cubic": "bicubic"}
+
+
+def grid_sample(x: Any, grid: Any, mode: str, padding: str, ends: str) -> torch.Tensor:
+    return F.grid_sample(x, grid, _SAMPLED[mode], padding, ends == "centres")
+
+
+def grid_sample_backward_data(dy: Any, grid: Any, extents: Any, *words: Any) -> torch.Tensor:
+    return _gradient_of_linear(lambda x: grid_sample(x, grid, *words), extents, dy)
+
+
+def grid_sample_backward_grid(dy: Any, x: Any, grid: Any, *words: Any) -> torch.Tensor:
+    with torch.enable_grad():
+        return vjp(lambda grid: grid_sample(x, grid, *words), (grid,), (True,), dy)[0]  # type: ignore[no-any-return]
+
+
+def affine_grid(theta: Any, extents: Any, ends: str) -> torch.Tensor:
+    return F.affine_grid(theta, [theta.shape[0], 1, *extents], ends == "centres")
+
+
+def affine_grid_backward(dgrid: Any, ends: str) -> torch.Tensor:
+    extents, axes = dgrid.shape[1:-1], dgrid.shape[-1]
+    return _gradient_of_linear(lambda theta: affine_grid(theta, extents, ends), (dgrid.shape[0], axes, axes + 1), dgrid)
+
+
 def embedding(weight: Any, indices: Any, padding: int, by_frequency: bool) -> torch.Tensor:
     return torch.embedding(weight, indices, padding, by_frequency)
 

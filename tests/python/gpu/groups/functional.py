@@ -118,6 +118,21 @@ def _():
     return ", ".join(notes)
 
 
+@check("K.grid_sample, K.affine_grid")
+def _():
+    x, theta, notes = drawn((2, 3, 9, 11)), drawn((2, 2, 3)) / 2, []
+    for mode, padding in (("bilinear", "zeros"), ("bicubic", "reflection"), ("bilinear", "border")):
+        a, b = (leaf(x), leaf(theta)), (exact_leaf(x), exact_leaf(theta))
+        words, size = dict(mode=mode, padding_mode=padding, align_corners=False), (2, 3, 7, 8)
+        y = K.grid_sample(a[0], K.affine_grid(a[1], size, False), **words)
+        Y = F.grid_sample(b[0], F.affine_grid(b[1], size, False), **words)
+        dy = drawn(tuple(y.shape))
+        y.backward(dy.to(DEVICE))
+        Y.backward(dy.double())
+        notes.append(compare(("y", y, Y.detach()), ("dx", a[0].grad, b[0].grad), ("dtheta", a[1].grad, b[1].grad)))
+    return ", ".join(notes)
+
+
 @check("K.ctc_loss")
 def _():
     x, labels = drawn((60, 5, 23)).log_softmax(-1), torch.randint(1, 23, (5, 12))

@@ -1,0 +1,9 @@
+#include "grid_sample/grid_problem.h"
+
+namespace kiln {
+
+Algorithm grid_sample_backward_grid_simple() {
+  return descriptor::simple_grid_sample("grid_sample_backward_grid");
+}
+
+}  // namespace kiln
