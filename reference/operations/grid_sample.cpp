@@ -166,7 +166,8 @@ Filling filling_of_grid(const Request&, std::string_view operand, Values values)
     constexpr uint64_t seldom = 16;
     if (values == Values::specials && bits % seldom == 1) {
       constexpr double infinity = std::numeric_limits<double>::infinity();
-      constexpr std::array special = {std::nan(""), infinity, -infinity, 1.0, -1.0, 0.0, 30000.0, -30000.0};
+      constexpr std::array special = {
+          std::numeric_limits<double>::quiet_NaN(), infinity, -infinity, 1.0, -1.0, 0.0, 30000.0, -30000.0};
       return special[(bits >> 8) % special.size()];
     }
     const double within = uniform(bits) * 1.25;

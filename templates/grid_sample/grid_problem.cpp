@@ -59,12 +59,12 @@ Estimate predict(const Shape& shape, const GridProblem& problem, const Target& t
 
 GridProblem GridProblem::of(const Request& request) {
   GridProblem problem;
-  const auto take = [&](const auto& view, const TensorSpec& image, const TensorSpec& sampled) {
+  const auto take = [&](const auto& view, const TensorSpec& of_image, const TensorSpec& of_pixels) {
     static_cast<GridSampling&>(problem) = view;
-    problem.image = with_three_axes(image);
-    problem.sampled = with_three_axes(sampled);
+    problem.image = with_three_axes(of_image);
+    problem.sampled = with_three_axes(of_pixels);
     problem.grid = grid_with_planes(view.grid);
-    problem.axes = image.rank() - 2;
+    problem.axes = of_image.rank() - 2;
   };
   if (request.operation == "grid_sample") {
     const GridSample view = GridSample::of(request);
