@@ -125,6 +125,8 @@ std::vector<Family> other_families() {
       {read_scatter_nd, {"ScatterND"}},
       {read_scatter_elements, {"ScatterElements", "Scatter"}},
       {read_resize, {"Resize", "Upsample"}},
+      {read_grid_sample, {"GridSample"}},
+      {read_affine_grid, {"AffineGrid"}},
       {read_trilu, {"Trilu"}},
       {read_one_hot, {"OneHot"}},
       {read_hardmax, {"Hardmax"}},

@@ -52,6 +52,10 @@ void read_lrn(Node& node);
 /// attention.cpp.
 void read_attention(Node& node);
 
+/// sampling.cpp. Spatial transformers.
+void read_grid_sample(Node& node);
+void read_affine_grid(Node& node);
+
 /// recurrent.cpp.
 void read_recurrent(Node& node);
 
