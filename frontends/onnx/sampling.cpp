@@ -30,8 +30,7 @@ GridPadding padding_of(const Node& node) {
   for (const GridPadding each : {GridPadding::zeros, GridPadding::border, GridPadding::reflection}) {
     if (to_string(each) == padding) return each;
   }
-  node.fail(
-      fmt::format("padding_mode is '{}', expected zeros, border or reflection", printable_name(padding)));
+  node.fail(fmt::format("padding_mode is '{}', expected zeros, border or reflection", printable_name(padding)));
 }
 
 void refuse_long_axes(Extents::const_iterator begin, Extents::const_iterator end) {

@@ -19,13 +19,13 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr std::array all_modes = {GridMode::linear, GridMode::nearest, GridMode::cubic};
-constexpr std::array all_paddings = {GridPadding::zeros, GridPadding::border, GridPadding::reflection};
-constexpr std::array all_ends = {GridEnds::edges, GridEnds::centres};
+constexpr std::array grid_modes = {GridMode::linear, GridMode::nearest, GridMode::cubic};
+constexpr std::array grid_paddings = {GridPadding::zeros, GridPadding::border, GridPadding::reflection};
+constexpr std::array grid_ends = {GridEnds::edges, GridEnds::centres};
 
 void take_sampling(const Request& request, GridSampling& view) {
-  view.mode = word_of(request, "mode", all_modes);
-  view.padding = word_of(request, "padding", all_paddings);
+  view.mode = word_of(request, "mode", grid_modes);
+  view.padding = word_of(request, "padding", grid_paddings);
   view.ends = ends_of(request);
   view.blend = request.blend;
   view.dynamic_batch = request.dynamic_batch;
@@ -67,9 +67,9 @@ class GridOperation : public Operation {
 
   const std::vector<AttributeDefinition>& attributes() const final {
     static const std::vector<AttributeDefinition> definitions = {
-        {"mode", std::string("linear"), Printing::always, words_of(all_modes),
+        {"mode", std::string("linear"), Printing::always, words_of(grid_modes),
          "elements around a position: two along each axis, the nearest, or four"},
-        {"padding", std::string("zeros"), Printing::always, words_of(all_paddings),
+        {"padding", std::string("zeros"), Printing::always, words_of(grid_paddings),
          "elements outside x: 0, the nearest of x, or those of x mirrored at its ends"},
         ends_attribute(),
     };
@@ -79,7 +79,7 @@ class GridOperation : public Operation {
 
   Work work(const Request& request) const final {
     const TensorSpec& outputs = request.at(sampled_name_);
-    const GridMode mode = word_of(request, "mode", all_modes);
+    const GridMode mode = word_of(request, "mode", grid_modes);
     const int axes = outputs.rank() - 2;
     const double taps = mode == GridMode::nearest ? 1 : mode == GridMode::cubic ? 16 : axes == 2 ? 4 : 8;
     Work work;
@@ -130,7 +130,7 @@ class GridOperation : public Operation {
       refuse(request, fmt::format("{} has extents {}", image_name_, extents_words(x)),
              fmt::format("give 1 to {} along each axis", most_elements_of_axis));
     }
-    if (axes == 3 && word_of(request, "mode", all_modes) == GridMode::cubic) {
+    if (axes == 3 && word_of(request, "mode", grid_modes) == GridMode::cubic) {
       refuse(request, "mode=cubic in 3-D", "use linear or nearest");
     }
   }
@@ -255,12 +255,12 @@ OperandDefinition grid_operand(std::string name, Role role, std::string left_out
 }
 
 AttributeDefinition ends_attribute() {
-  return {"ends", std::string("edges"), Printing::always, words_of(all_ends),
+  return {"ends", std::string("edges"), Printing::always, words_of(grid_ends),
           "what -1 and 1 stand for: the outer edges of the first and last elements, or their centres"};
 }
 
 GridEnds ends_of(const Request& request) {
-  return word_of(request, "ends", all_ends);
+  return word_of(request, "ends", grid_ends);
 }
 
 const Operation& grid_sample_operation() {

@@ -73,6 +73,12 @@ class GridSampleEvaluator final : public Oracle::Evaluator {
   Tensor x_, grid_;
 };
 
+// Adds a product to a sum: anything where an infinity meets what may be 0.
+void add_product(double dy, Bounded derivative, BoundedSum& sum) {
+  const bool may_be_zero = std::fabs(derivative.value) <= derivative.error;
+  sum.add(!std::isfinite(dy) && may_be_zero ? Bounded{0, Bounded::unknown} : product({dy, 0}, derivative));
+}
+
 struct GridElement {
   WeightedSum sum;
   int64_t terms = 0;
@@ -146,12 +152,13 @@ class GridSampleBackwardGridEvaluator final : public Oracle::Evaluator {
     BoundedSum sum;
     for (int64_t c = 0; c < view_.x.extents[1]; ++c) {
       at[1] = c;
-      const double dy = dy_[at];
+      BoundedSum derivative;
       for_each_resize_tap(slopes, at, [&](const Coordinate& element, double weight, double error) {
-        sum.add(product({dy, 0}, product({x_[element], 0}, {weight, error * unit})));
+        derivative.add(product({x_[element], 0}, {weight, error * unit}));
       });
+      add_product(dy_[at], derivative.result(3), sum);
     }
-    return sum.result(2).expected();
+    return sum.result().expected();
   }
 
  private:

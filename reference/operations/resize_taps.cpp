@@ -83,14 +83,17 @@ void WeightedSum::add(double element, double weight, double weight_error) {
   value_ += weight * element;
   magnitude_ += std::fabs(weight * element);
   partial_ += std::fabs(element);
-  if (std::isfinite(element)) error_ += weight_error * std::fabs(element);
+  if (!std::isfinite(element)) return;
+  error_ += weight_error * std::fabs(element);
+  finite_magnitude_ += std::fabs(weight * element);
+  finite_partial_ += std::fabs(element);
 }
 
 Expected WeightedSum::expected(double roundings, double most_weight) const {
   const double error = error_ + roundings * (std::isfinite(magnitude_) ? magnitude_ + error_ * unit : 0);
   Expected expected = approximately(value_, error * unit + 0x1p-125);
   expected.magnitude = std::max(expected.magnitude, most_weight * partial_);
-  expected.finite_magnitude = expected.magnitude;
+  expected.finite_magnitude = std::max(finite_magnitude_, most_weight * finite_partial_);
   expected.unspecified = expected.unspecified || open_;
   return expected;
 }

@@ -51,7 +51,8 @@ class WeightedSum {
 
  private:
   double value_ = 0, magnitude_ = 0;
-  double partial_ = 0;  // without weights
+  double partial_ = 0;                                // without weights
+  double finite_magnitude_ = 0, finite_partial_ = 0;  // of finite elements
   double error_ = 0;
   bool open_ = false;
 };

@@ -52,8 +52,10 @@ Algorithm affine_grid_pixels() {
   return describe<Shape, AffineProblem>("affine_grid_pixels", "affine_grid", "grid_sample/affine_grid_pixels.cu")
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .param("TAKEN", &Shape::taken, {1, 2, 4})
-      .pruning("accesses are wide", [](const Shape& shape, const AffineProblem& problem,
-                                       const Target&) { return shape.taken == 1 || run(shape, problem) > 1; })
+      .rule("several pixels lie side by side",
+            [](const Shape& shape, const AffineProblem& problem, const Target&) {
+              return shape.taken == 1 || run(shape, problem) > 1;
+            })
       .opens([](const Shape& shape, const AffineProblem&, const Target&) {
         return shape.threads == 128 && shape.taken == 1;
       })

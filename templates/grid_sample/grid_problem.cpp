@@ -158,6 +158,7 @@ Estimate predict_grid_pixels(const GridPixelShape& shape, const GridProblem& pro
   work.instructions_per_thread = passes * (80 + 12 * taps + of_thread * taps * 4);
   work.blocks = std::max(1.0, work.threads / shape.threads);
   work.threads_per_block = shape.threads;
+  work.launches = static_cast<int>(passes);
   work.bytes_in_flight_per_thread = std::min(16.0, taps * shape.channels) * size_of(problem.image.dtype);
   return streaming_estimate(work, target.arch, device);
 }

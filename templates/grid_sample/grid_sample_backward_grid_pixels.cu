@@ -19,13 +19,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (Index c = lane; MODE != GRID_NEAREST && is_there && c < Index(C); c += LANES) {
     const float gradient = to_float(dy[Sampled::at(pixel.image, c, pixel.z, pixel.p, pixel.q)]);
     const TIMAGE* const channel = x + Image::at(pixel.image, c, 0, 0, 0);
-    around.for_each([&](Index offset, int i, int j, int k) {
-      const float element = gradient * to_float(channel[offset]);
-      const float of_plane = around.planes.weights[i], of_row = around.rows.weights[j];
-      sums[0] += element * (of_plane * of_row * around.columns.slopes[k]);
-      sums[1] += element * (of_plane * around.rows.slopes[j] * around.columns.weights[k]);
-      if constexpr (AXES == 3) sums[2] += element * (around.planes.slopes[i] * of_row * around.columns.weights[k]);
-    });
+    float derivatives[AXES];
+    around.derive(channel, derivatives);
+#pragma unroll
+    for (int axis = 0; axis < AXES; ++axis) sums[axis] += gradient * derivatives[axis];
   }
 #pragma unroll
   for (int axis = 0; axis < AXES; ++axis) sums[axis] = lanes_reduce<LANES>(sums[axis], Sum());

@@ -17,12 +17,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (Index c = 0; MODE != GRID_NEAREST && c < Index(C); ++c) {
     const float gradient = to_float(dy[Sampled::at(pixel.image, c, pixel.z, pixel.p, pixel.q)]);
     const TIMAGE* const channel = x + Image::at(pixel.image, c, 0, 0, 0);
-    around.for_each([&](Index offset, int i, int j, int k) {
-      const float of_columns = axis == 0 ? around.columns.slopes[k] : around.columns.weights[k];
-      const float of_rows = axis == 1 ? around.rows.slopes[j] : around.rows.weights[j];
-      const float of_planes = axis == 2 ? around.planes.slopes[i] : around.planes.weights[i];
-      sum += gradient * (to_float(channel[offset]) * (of_planes * of_rows * of_columns));
-    });
+    float derivatives[AXES];
+    around.derive(channel, derivatives);
+    sum += gradient * derivatives[axis];
   }
   const Index offset = pixel.image * Index(DGRID_STRIDE_N) + pixel.z * Index(DGRID_STRIDE_Z) +
                        pixel.p * Index(DGRID_STRIDE_P) + pixel.q * Index(DGRID_STRIDE_Q) + axis * Index(DGRID_STRIDE_E);

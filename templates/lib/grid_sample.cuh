@@ -64,7 +64,7 @@ __device__ __forceinline__ float grid_position(float coordinate, float extent) {
 // Elements along an axis of which an output is made, and the derivatives of their weights by the coordinate.
 template <int TAPS>
 struct GridTaps {
-  Index places[TAPS];  // -1 outside x
+  Index places[TAPS];  // -1 outside x, where weights are 0
   float weights[TAPS], slopes[TAPS];
 
   // Taps of an axis that x does not have.
@@ -105,7 +105,8 @@ struct GridTaps {
       element = at.position;
     }
     places[i] = element >= 0.0f && element < extent ? static_cast<Index>(element) : Index(-1);
-    weights[i] = weight, slopes[i] = slope;
+    weights[i] = places[i] >= 0 ? weight : 0.0f;  // of a position that is NaN it were NaN
+    slopes[i] = slope;
   }
 };
 
@@ -136,6 +137,34 @@ struct GridSurroundings {
   }
   __device__ __forceinline__ float weight(int i, int j, int k) const {
     return planes.weights[i] * rows.weights[j] * columns.weights[k];
+  }
+  // Derivatives of a channel's output by the coordinates, along w first. Linear ones are of differences of neighbours,
+  // which may be small where the elements are not.
+  template <class T>
+  __device__ __forceinline__ void derive(const T* channel, float (&derivatives)[AXES]) const {
+#pragma unroll
+    for (int axis = 0; axis < AXES; ++axis) derivatives[axis] = 0.0f;
+    if constexpr (MODE == GRID_LINEAR) {
+      float e[PLANE_TAPS][2][2] = {};
+      for_each([&](Index offset, int i, int j, int k) { e[i][j][k] = to_float(channel[offset]); });
+#pragma unroll
+      for (int i = 0; i < PLANE_TAPS; ++i) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          derivatives[0] += planes.weights[i] * rows.weights[j] * (e[i][j][1] - e[i][j][0]);
+          derivatives[1] += planes.weights[i] * columns.weights[j] * (e[i][1][j] - e[i][0][j]);
+          if constexpr (AXES == 3) derivatives[2] += rows.weights[i] * columns.weights[j] * (e[1][i][j] - e[0][i][j]);
+        }
+      }
+      derivatives[0] *= columns.slopes[1], derivatives[1] *= rows.slopes[1];
+      if constexpr (AXES == 3) derivatives[2] *= planes.slopes[1];
+    } else if constexpr (MODE == GRID_CUBIC) {
+      for_each([&](Index offset, int, int j, int k) {
+        const float element = to_float(channel[offset]);
+        derivatives[0] += element * (rows.weights[j] * columns.slopes[k]);
+        derivatives[1] += element * (rows.slopes[j] * columns.weights[k]);
+      });
+    }
   }
 
  private:

@@ -56,6 +56,25 @@ TEST(UserCodeOfReductions, IsRightInEveryKernel) {
       all);
 }
 
+TEST(UserCodeOfGridSamples, IsRightInEveryKernel) {
+  expect_served_right(
+      "grid_sample x=f32:2x3x5x7 grid=f32:2x4x6x2 alpha=any beta=any epilogue=user:channels epilogue.gate=f32:2x3x4x6 "
+      "epilogue.bias=f32:3",
+      {"grid_sample_simple", "grid_sample_pixels"});
+  expect_served_right(
+      "grid_sample_backward_data dy=f32:2x3x4x6 grid=f32:2x4x6x2 dx=f16:2x3x5x7 epilogue=user:channels "
+      "epilogue.gate=f32:2x3x5x7 epilogue.bias=f32:3",
+      {"grid_sample_backward_data_simple", "grid_sample_backward_data_exact"});
+  expect_served_right(
+      "grid_sample_backward_grid dy=f32:2x3x4x6 x=f32:2x3x5x7 grid=f32:2x4x6x2 epilogue=user:scaled "
+      "epilogue.gate=f32:2x4x6x2",
+      {"grid_sample_backward_grid_simple", "grid_sample_backward_grid_pixels"});
+  expect_served_right("affine_grid theta=f32:2x2x3 grid=f32:2x4x6x2 epilogue=user:scaled epilogue.gate=f32:2x4x6x2",
+                      {"affine_grid_simple", "affine_grid_pixels"});
+  expect_served_right("affine_grid_backward dgrid=f32:2x4x6x2 epilogue=user:scaled epilogue.gate=f32:2x2x3",
+                      {"affine_grid_backward_simple", "affine_grid_backward_split"});
+}
+
 TEST(UserPrologueOfReductions, IsRightInEveryKernel) {
   const std::vector<std::string> all = {"reduce_simple", "reduce_blocks"};
   expect_served_right("reduce x=f16:3x40x6 axes=1 mode=mul_no_zeros epilogue=user:factors", all);

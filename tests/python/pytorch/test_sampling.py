@@ -49,6 +49,21 @@ def test_any_strides(monkeypatch):
     x, grid = images(2, 8, 5, 7, positions=(4, 3))
     x = x.to(memory_format=torch.channels_last)
     expect_pytorch_s(x[:, 1:6], grid.transpose(1, 2), align_corners=False)
+    y = K.grid_sample(x, grid, align_corners=False)
+    assert y.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_gradients_of_a_bright_image_are_those_of_its_differences():
+    x, grid = images(2, 3, 5, 7, positions=(4, 3))
+    expect_pytorch_s(x + 1e4, grid, padding_mode="border", align_corners=False)
+    grid.requires_grad_()
+    y = K.grid_sample(torch.full((2, 3, 5, 7), 1e4), grid, padding_mode="border", align_corners=False)
+    assert torch.autograd.grad(y.sum(), grid)[0].abs().max() == 0
+    steep = torch.tensor([10.0, 11.0]).expand(1, 1, 2, 2)
+    (dgrid,) = torch.autograd.grad(
+        K.grid_sample(steep, grid[:1, :1, :1] * 0, align_corners=False), grid, torch.full((1, 1, 1, 1), 1e38)
+    )
+    assert torch.isfinite(dgrid).all()
 
 
 def test_gradients_repeat_bit_for_bit():
@@ -130,7 +145,7 @@ REFUSED = {
     "padding_mode is 'wrap'": (X, GRID, "nearest", "wrap"),
     "input has 3 dimensions": (X[0], GRID),
     r"grid is of \(2, 2, 2, 3\)": (X, torch.zeros(2, 2, 2, 3)),
-    "grid has a batch of 1": (X, GRID[:1]),
+    "give it the batch of the input": (X, GRID[:1]),
     "input is of": (X[:, :, :0], GRID),
     "bicubic": (torch.zeros(2, 3, 4, 5, 6), torch.zeros(2, 2, 2, 2, 3), "bicubic"),
     "torch.float32 at torch.float64": (X, GRID.double()),

@@ -13,6 +13,7 @@ import torch
 
 from .._launch import launch
 from ._define import define
+from ._outputs import new
 
 
 def _words(mode: str, padding: str, ends: str) -> dict[str, str]:
@@ -48,7 +49,7 @@ def _write_affine_grid_backward(dtheta: Any, dgrid: Any, ends: str) -> None:
 
 grid_sample = define(
     "grid_sample(Tensor x, Tensor grid, str mode, str padding, str ends) -> Tensor",
-    lambda x, grid, *_: x.new_empty((*x.shape[:2], *grid.shape[1:-1])),
+    lambda x, grid, *_: new(x, [*x.shape[:2], *grid.shape[1:-1]]),
     _write,
     saved=lambda y, *arguments: arguments,
     gradient=_gradient,
@@ -56,7 +57,7 @@ grid_sample = define(
 # `extents`: of x.
 grid_sample_backward_data = define(
     "grid_sample_backward_data(Tensor dy, Tensor grid, SymInt[] extents, str mode, str padding, str ends) -> Tensor",
-    lambda dy, grid, extents, *_: dy.new_empty(tuple(extents)),
+    lambda dy, grid, extents, *_: new(dy, extents),
     _write_backward_data,
 )
 grid_sample_backward_grid = define(
