@@ -21,7 +21,6 @@ using Ints = std::vector<int64_t>;
 
 constexpr std::array grid_modes = {GridMode::linear, GridMode::nearest, GridMode::cubic};
 constexpr std::array grid_paddings = {GridPadding::zeros, GridPadding::border, GridPadding::reflection};
-constexpr std::array grid_ends = {GridEnds::edges, GridEnds::centres};
 
 void take_sampling(const Request& request, GridSampling& view) {
   view.mode = word_of(request, "mode", grid_modes);
@@ -244,23 +243,6 @@ std::string_view to_string(GridEnds ends) {
       return "centres";
   }
   return "?";
-}
-
-OperandDefinition grid_operand(std::string name, Role role, std::string left_out, std::string summary) {
-  return {.name = std::move(name),
-          .role = role,
-          .extents = "N P Q 2; N Z P Q 3",
-          .left_out = std::move(left_out),
-          .summary = std::move(summary)};
-}
-
-AttributeDefinition ends_attribute() {
-  return {"ends", std::string("edges"), Printing::always, words_of(grid_ends),
-          "what -1 and 1 stand for: the outer edges of the first and last elements, or their centres"};
-}
-
-GridEnds ends_of(const Request& request) {
-  return word_of(request, "ends", grid_ends);
 }
 
 const Operation& grid_sample_operation() {
