@@ -11,8 +11,6 @@
 namespace kiln::onnx_frontend {
 namespace {
 
-constexpr int64_t most_elements_of_axis = int64_t{1} << 24;  // of x, and positions of affine grids
-
 GridEnds ends_of(const Node& node) {
   return node.attributes().integer("align_corners", 0) != 0 ? GridEnds::centres : GridEnds::edges;
 }
@@ -34,7 +32,7 @@ GridPadding padding_of(const Node& node) {
 }
 
 void refuse_long_axes(Extents::const_iterator begin, Extents::const_iterator end) {
-  if (std::any_of(begin, end, [](int64_t extent) { return extent > most_elements_of_axis; })) {
+  if (std::any_of(begin, end, [](int64_t extent) { return extent > most_elements_of_grid_axis; })) {
     refuse("it has more than 2^24 elements along an axis");
   }
 }

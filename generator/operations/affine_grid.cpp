@@ -44,10 +44,7 @@ class AffineGridOperations : public Operation {
     const TensorSpec& grid = request.at(grid_name_);
     Work work;
     work.flops = 2.0 * (grid.rank() - 1) * static_cast<double>(grid.elements());
-    for (const Operand& operand : request.operands) {
-      (is_written(request, operand.name) ? work.write_bytes : work.read_bytes) += bytes_of(operand.spec);
-    }
-    if (request.blend.beta != Scale::zero) work.read_bytes += bytes_of(result_of(request).spec);
+    add_each_operand(request, work);
     return work;
   }
 
@@ -56,9 +53,9 @@ class AffineGridOperations : public Operation {
     require_extents(request, theta_name_, request.at(theta_name_), extents_of_theta(request),
                     "a matrix for each image");
     for (size_t i = 1; i + 1 < grid.extents.size(); ++i) {
-      if (grid.extents[i] <= most_elements_of_axis) continue;
+      if (grid.extents[i] <= most_elements_of_grid_axis) continue;
       refuse(request, fmt::format("{} has extents {}", grid_name_, extents_words(grid)),
-             fmt::format("give at most {} along each axis", most_elements_of_axis));
+             fmt::format("give at most {} along each axis", most_elements_of_grid_axis));
     }
   }
 

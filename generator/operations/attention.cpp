@@ -106,10 +106,7 @@ class AttentionOperation : public Operation {
     Work work;
     work.flops = 2 * products * factors_of(depth, width);
     work.factors = common_type(view.q, view.k);
-    for (const Operand& operand : request.operands) {
-      (is_written(request, operand.name) ? work.write_bytes : work.read_bytes) += bytes_of(operand.spec);
-    }
-    if (request.blend.beta != Scale::zero) work.read_bytes += bytes_of(result_of(request).spec);
+    add_each_operand(request, work);
     return work;
   }
 

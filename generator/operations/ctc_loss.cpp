@@ -99,10 +99,7 @@ class CtcLossOperation : public Operation {
     const auto lines = static_cast<double>(view.images() * view.steps());
     // A softmax of each step, and for each state three exponentials and a logarithm.
     work.flops = lines * (4 * static_cast<double>(view.classes()) + 12 * static_cast<double>(view.states()));
-    for (const Operand& operand : request.operands) {
-      (is_written(request, operand.name) ? work.write_bytes : work.read_bytes) += bytes_of(operand.spec);
-    }
-    if (request.blend.beta != Scale::zero) work.read_bytes += bytes_of(result_of(request).spec);
+    add_each_operand(request, work);
     return work;
   }
 

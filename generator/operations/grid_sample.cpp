@@ -83,23 +83,16 @@ class GridOperation : public Operation {
     const double taps = mode == GridMode::nearest ? 1 : mode == GridMode::cubic ? 16 : axes == 2 ? 4 : 8;
     Work work;
     work.flops = 2 * taps * static_cast<double>(outputs.elements());
-    for (const Operand& operand : request.operands) {
-      (is_written(request, operand.name) ? work.write_bytes : work.read_bytes) += bytes_of(operand.spec);
-    }
-    if (request.blend.beta != Scale::zero) work.read_bytes += bytes_of(result_of(request).spec);
+    add_each_operand(request, work);
     return work;
   }
 
   void validate(const Request& request) const final {
     check_inputs(request);
-    const TensorSpec& x = request.at(image_name_);
-    const Ints& grid = request.at("grid").extents;
-    Ints outputs = {x.extents[0], x.extents[1]};
-    outputs.insert(outputs.end(), grid.begin() + 1, grid.end() - 1);
-    require_extents(request, sampled_name_, request.at(sampled_name_), outputs,
+    require_extents(request, sampled_name_, request.at(sampled_name_), sampled_extents(request),
                     "N and C of the image, and the positions of grid");
     if (const TensorSpec* const dgrid = request.find("dgrid")) {
-      require_extents(request, "dgrid", *dgrid, grid, "those of grid");
+      require_extents(request, "dgrid", *dgrid, request.at("grid").extents, "those of grid");
     }
   }
 
@@ -108,6 +101,14 @@ class GridOperation : public Operation {
     return fmt::format("grid sample {} at {}{}{}", extents_words(request.at(image_name_)),
                        extents_words(request.at(sampled_name_)), mode_words(request),
                        operand_words(request, image_name_));
+  }
+
+  // Extents of y, after check_inputs().
+  Ints sampled_extents(const Request& request) const {
+    const Ints &x = request.at(image_name_).extents, &grid = request.at("grid").extents;
+    Ints extents = {x[0], x[1]};
+    extents.insert(extents.end(), grid.begin() + 1, grid.end() - 1);
+    return extents;
   }
 
   // Refuses an image and a grid that no request has.
@@ -125,9 +126,9 @@ class GridOperation : public Operation {
       refuse(request, fmt::format("grid has batch {}", grid.extents[0]), fmt::format("give {}", x.extents[0]));
     }
     for (size_t i = 2; i < x.extents.size(); ++i) {
-      if (x.extents[i] >= 1 && x.extents[i] <= most_elements_of_axis) continue;
+      if (x.extents[i] >= 1 && x.extents[i] <= most_elements_of_grid_axis) continue;
       refuse(request, fmt::format("{} has extents {}", image_name_, extents_words(x)),
-             fmt::format("give 1 to {} along each axis", most_elements_of_axis));
+             fmt::format("give 1 to {} along each axis", most_elements_of_grid_axis));
     }
     if (axes == 3 && word_of(request, "mode", grid_modes) == GridMode::cubic) {
       refuse(request, "mode=cubic in 3-D", "use linear or nearest");
@@ -163,10 +164,7 @@ class GridSampleOperation final : public GridOperation {
   std::optional<TensorSpec> implied_operand(const Request& request, std::string_view operand) const override {
     if (operand != "y" || request.find("x") == nullptr || request.find("grid") == nullptr) return std::nullopt;
     check_inputs(request);
-    const Ints &x = request.at("x").extents, &grid = request.at("grid").extents;
-    Ints extents = {x[0], x[1]};
-    extents.insert(extents.end(), grid.begin() + 1, grid.end() - 1);
-    return laid_out_like(request.at("x"), std::move(extents));
+    return laid_out_like(request.at("x"), sampled_extents(request));
   }
 };
 

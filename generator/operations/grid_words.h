@@ -1,16 +1,12 @@
 // Parts shared by the definitions of grid_sample, affine_grid and their gradients.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/grid_sample.h"
 
 namespace kiln {
-
-/// Elements along an axis: f32 has every position among them.
-constexpr int64_t most_elements_of_axis = int64_t{1} << 24;
 
 constexpr const char* coordinates_words = "positions in x, from -1 to 1: along w, h, and in 3-D d";
 

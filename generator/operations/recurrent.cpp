@@ -96,10 +96,7 @@ class RecurrentOperation : public Operation {
     const int64_t lines = result.extents[0] * result.extents[1] * result.extents[2];
     Work work;
     work.flops = 2 * static_cast<double>(lines) * static_cast<double>(r.extents[1] * r.extents[2]);
-    for (const Operand& operand : request.operands) {
-      (is_written(request, operand.name) ? work.write_bytes : work.read_bytes) += bytes_of(operand.spec);
-    }
-    if (request.blend.beta != Scale::zero) work.read_bytes += bytes_of(result);
+    add_each_operand(request, work);
     return work;
   }
 

@@ -133,4 +133,11 @@ double bytes_of(const TensorSpec& spec) {
   return static_cast<double>(spec.elements()) * size_of(spec.dtype);
 }
 
+void add_each_operand(const Request& request, Work& work) {
+  for (const Operand& operand : request.operands) {
+    (is_written(request, operand.name) ? work.write_bytes : work.read_bytes) += bytes_of(operand.spec);
+  }
+  if (request.blend.beta != Scale::zero) work.read_bytes += bytes_of(result_of(request).spec);
+}
+
 }  // namespace kiln

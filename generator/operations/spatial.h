@@ -52,6 +52,10 @@ TensorSpec laid_out_like(const TensorSpec& like, std::vector<int64_t> extents);
 /// Bytes of the elements, for roofline figures.
 double bytes_of(const TensorSpec& spec);
 
+/// Adds the bytes of an operation that goes through each operand once: outputs are written, and the result is read
+/// where beta adds it.
+void add_each_operand(const Request& request, Work& work);
+
 /// Refuses `spec` unless it has `expected` extents.
 void require_extents(const Request& request, std::string_view operand, const TensorSpec& spec,
                      const std::vector<int64_t>& expected, std::string_view reason);

@@ -1,6 +1,9 @@
 #include "operations/grid_taps.h"
 
+#include <array>
 #include <cmath>
+
+#include "operations/resize_taps.h"
 
 namespace kiln::reference {
 namespace {
@@ -90,14 +93,15 @@ std::vector<GridTap> grid_taps(const GridSampling& sampling, float coordinate, i
     return taps;
   }
   constexpr double a = -0.75;
-  const auto inner = [](double d) { return 1 - d * d * (a + 3 - (a + 2) * d); };
   const auto inner_slope = [](double d) { return d * (3 * (a + 2) * d - 2 * (a + 3)); };
+  const std::array slopes = {a * u * (u - 2 * t), inner_slope(t), -inner_slope(u), a * t * (2 * u - t)};
   // Slopes of the outer formulas are at most |a|, of the inner ones 1.5; what stands in between is below 8.
-  constexpr double outer_error = 9 * 0.75, inner_error = 24, slope_error = 48;
-  tap(-1, a * t * u * u, t == 0 ? 0 : outer_error, a * u * (u - 2 * t), slope_error);
-  tap(0, inner(t), t == 0 ? 0 : inner_error, inner_slope(t), slope_error);
-  tap(1, inner(u), t == 0 ? 0 : inner_error, -inner_slope(u), slope_error);
-  tap(2, a * u * t * t, t == 0 ? 0 : outer_error, a * t * (2 * u - t), slope_error);
+  constexpr double slope_error = 48;
+  const std::vector<ResizeTap> weights = cubic_taps(t, a, 0);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const ResizeTap& weight = weights[i];
+    tap(static_cast<double>(weight.position), weight.weight, weight.error, slopes[i], slope_error);
+  }
   return taps;
 }
 

@@ -28,19 +28,6 @@ void add_linear(double t, int64_t before, std::vector<ResizeTap>& taps) {
   taps = {{before, 1 - t, t == 0 ? 0 : error + 1}, {before + 1, t, error}};
 }
 
-void add_cubic(double t, double a, int64_t before, std::vector<ResizeTap>& taps) {
-  const double u = 1 - t;
-  const auto inner = [&](double distance) { return 1 - distance * distance * (a + 3 - (a + 2) * distance); };
-  // |slope| of the outer formulas is at most |a|, of the inner ones at most 1.5; intermediate results are below 4.
-  const double outer_error = 9 * std::fabs(a), inner_error = 24;
-  taps = {{before - 1, a * t * u * u, outer_error},
-          {before, inner(t), inner_error},
-          {before + 1, inner(u), inner_error},
-          {before + 2, a * u * t * t, outer_error}};
-  if (t != 0) return;
-  for (ResizeTap& tap : taps) tap.error = 0;
-}
-
 void exclude(const ResizeAxis& axis, std::vector<ResizeTap>& taps) {
   double sum = 0, error = 0;
   for (ResizeTap& tap : taps) {
@@ -58,6 +45,20 @@ void exclude(const ResizeAxis& axis, std::vector<ResizeTap>& taps) {
 
 }  // namespace
 
+std::vector<ResizeTap> cubic_taps(double t, double a, int64_t before) {
+  const double u = 1 - t;
+  const auto inner = [&](double distance) { return 1 - distance * distance * (a + 3 - (a + 2) * distance); };
+  // |slope| of the outer formulas is at most |a|, of the inner ones at most 1.5; intermediate results are below 4.
+  const double outer_error = 9 * std::fabs(a), inner_error = 24;
+  std::vector<ResizeTap> taps = {{before - 1, a * t * u * u, outer_error},
+                                 {before, inner(t), inner_error},
+                                 {before + 1, inner(u), inner_error},
+                                 {before + 2, a * u * t * t, outer_error}};
+  if (t != 0) return taps;
+  for (ResizeTap& tap : taps) tap.error = 0;
+  return taps;
+}
+
 std::vector<ResizeTap> resize_taps(const Resizing& resizing, const ResizeAxis& axis, int64_t output, double cubic) {
   const int64_t before = axis.element_before(output);
   const double t = static_cast<double>(axis.beyond(output)) / static_cast<double>(axis.denominator);
@@ -70,7 +71,7 @@ std::vector<ResizeTap> resize_taps(const Resizing& resizing, const ResizeAxis& a
       add_linear(t, before, taps);
       break;
     default:
-      add_cubic(t, cubic, before, taps);
+      taps = cubic_taps(t, cubic, before);
       if (resizing.excludes_outside) exclude(axis, taps);
   }
   for (ResizeTap& tap : taps) tap.position = std::clamp<int64_t>(tap.position, 0, axis.extent - 1);

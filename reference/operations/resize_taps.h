@@ -18,6 +18,9 @@ struct ResizeTap {
   double error = 0;  ///< Error of the weight as kernels compute it in f32, in units of 2^-24.
 };
 
+/// Four taps around a position that is `t` behind element `before`, by Keys' kernel with the coefficient `a`.
+std::vector<ResizeTap> cubic_taps(double t, double a, int64_t before);
+
 /// Taps of element `output` of y; `cubic`: the number of the call.
 std::vector<ResizeTap> resize_taps(const Resizing& resizing, const ResizeAxis& axis, int64_t output, double cubic);
 

@@ -27,8 +27,8 @@ struct FilterGradient : ConvBackwardFilter, SpatialAxes, RegionsInMemory {
   static FilterGradient of(const Request& request);
 };
 
-/// Types, extents, strides and the parameters of the convolution whose gradient it is, under the names that
-/// lib/conv_gradients.cuh uses.
+/// Types, extents, strides and the parameters of the convolution whose gradient it is, under the names that these have
+/// in that convolution.
 Prelude gradient_prelude(const DataGradient& gradient);
 Prelude gradient_prelude(const FilterGradient& gradient, FixedAxes fixed = FixedAxes::nothing);
 

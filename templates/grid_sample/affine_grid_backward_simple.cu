@@ -10,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index image = number;
   const Index j = take_coordinate(image, Index(AXES + 1)), i = take_coordinate(image, Index(AXES));
-  if (image >= grid_images(n)) return;
+  if (image >= images_of(n)) return;
   float sum = 0.0f;
   for (Index place = 0; place < Index(PIXELS); ++place) {
     const GridPixel pixel(image * Index(PIXELS) + place);

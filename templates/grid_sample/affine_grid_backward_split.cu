@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                                    UserArguments user, long long n) {
   Index image = global_thread<THREADS, Index>();
   const int element = static_cast<int>(take_coordinate(image, Index(ELEMENTS)));
-  if (image >= grid_images(n)) return;
+  if (image >= images_of(n)) return;
   float sum = 0.0f;
 #pragma unroll 4
   for (int part = 0; part < SPLIT; ++part) sum += parts[(image * SPLIT + part) * ELEMENTS + element];

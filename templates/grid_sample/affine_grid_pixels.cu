@@ -7,7 +7,7 @@
 extern "C" __global__ void __launch_bounds__(THREADS)
     affine_grid_pixels(const TTHETA* theta, TGRID* grid, float alpha, float beta, UserArguments user, long long n) {
   const Index number = global_thread<THREADS, Index>() * TAKEN;
-  if (number >= grid_images(n) * Index(PIXELS)) return;
+  if (number >= images_of(n) * Index(PIXELS)) return;
   const GridPixel first(number);
   const TTHETA* const matrix = theta + first.image * Index(THETA_STRIDE_N);
   float positions[TAKEN * AXES];

@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index index = number;
   const Index axis = take_coordinate(index, Index(AXES));  // w, h, d
-  if (index >= grid_images(n) * Index(PIXELS)) return;
+  if (index >= images_of(n) * Index(PIXELS)) return;
   const GridPixel pixel(index);
   const TTHETA* const row = theta + pixel.image * Index(THETA_STRIDE_N) + axis * Index(THETA_STRIDE_I);
   store_element(grid + pixel.offset_in_grid() + axis * Index(GRID_STRIDE_E), number,

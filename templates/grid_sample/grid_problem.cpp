@@ -139,10 +139,14 @@ void lay_out_pixels(const GridPixelShape& shape, const GridProblem& problem, boo
   if (by_channels) launch.grid[1] = Count{ceil_div(problem.c(), int64_t{shape.lanes} * shape.channels)};
 }
 
-bool grid_lanes_have_work(const GridPixelShape& shape, const GridProblem& problem) {
+bool grid_lanes_have_work(const GridPixelShape& shape, const GridProblem& problem, const Target&) {
   const bool are_apart = inner_of(problem.image) == Inner::pixels && inner_of(problem.sampled) == Inner::pixels;
   if (shape.lanes > 1 && (are_apart || problem.c() <= shape.lanes / 2)) return false;
   return shape.channels == 1 || int64_t{shape.lanes} * shape.channels / 2 < problem.c();
+}
+
+bool opens_grid_pixels(const GridPixelShape& shape, const GridProblem& problem, const Target& target) {
+  return shape.threads == 128 && grid_lanes_have_work(shape, problem, target);
 }
 
 Estimate predict_grid_pixels(const GridPixelShape& shape, const GridProblem& problem, bool by_channels, double passes,

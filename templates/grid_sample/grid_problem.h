@@ -43,14 +43,16 @@ Launch grid_launch(const GridProblem& problem, std::string entry, int threads,
 
 /// Threads that take a pixel: `lanes` side by side, each of them `channels` at a time.
 struct GridPixelShape {
-  int threads, lanes, channels;
+  int threads = 0, lanes = 1, channels = 1;
 };
 /// Constants of it.
 void add_grid_pixels(Prelude& prelude, const GridPixelShape& shape);
 /// The grid of a launch by pixels, and by channels if threads take some of them.
 void lay_out_pixels(const GridPixelShape& shape, const GridProblem& problem, bool by_channels, Launch& launch);
 /// Whether all lanes have channels, and neighbours in memory where that is possible.
-bool grid_lanes_have_work(const GridPixelShape& shape, const GridProblem& problem);
+bool grid_lanes_have_work(const GridPixelShape& shape, const GridProblem& problem, const Target& target);
+/// Whether a configuration has an open kernel, of those whose lanes have work: few kernels for all sizes.
+bool opens_grid_pixels(const GridPixelShape& shape, const GridProblem& problem, const Target& target);
 /// Time of `passes` launches by pixels, each of which loads an element for each tap, or adds to one.
 Estimate predict_grid_pixels(const GridPixelShape& shape, const GridProblem& problem, bool by_channels, double passes,
                              const Target& target, const DeviceFigures& device);

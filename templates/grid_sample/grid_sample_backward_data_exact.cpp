@@ -40,11 +40,6 @@ Program program(const Shape& shape, const GridProblem& problem, const Target&, c
   return program;
 }
 
-// Few kernels for all sizes.
-bool has_open_kernel(const Shape& shape, const GridProblem& problem, const Target&) {
-  return shape.threads == 128 && descriptor::grid_lanes_have_work(shape, problem);
-}
-
 }  // namespace
 }  // namespace grid_sample_backward_data_exact_descriptor
 
@@ -57,9 +52,8 @@ Algorithm grid_sample_backward_data_exact() {
       .param("CHANNELS", &Shape::channels, {4, 1, 16})
       .rule("sums have bits for their terms",
             [](const Shape&, const GridProblem& problem, const Target&) { return sum_bits(problem) >= 28; })
-      .pruning("lanes have work", [](const Shape& shape, const GridProblem& problem,
-                                     const Target&) { return descriptor::grid_lanes_have_work(shape, problem); })
-      .opens(has_open_kernel)
+      .pruning("lanes have work", descriptor::grid_lanes_have_work)
+      .opens(descriptor::opens_grid_pixels)
       .program(program)
       .estimate([](const Shape& shape, const GridProblem& problem, const Target& target, const DeviceFigures& device) {
         return descriptor::predict_grid_pixels(shape, problem, true, 3, target, device);

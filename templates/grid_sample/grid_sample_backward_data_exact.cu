@@ -10,9 +10,9 @@
 template <class Use>
 __device__ __forceinline__ void for_each_term(const TSAMPLED* dy, const TGRID* grid, long long n, const Use& use) {
   const Index thread = global_thread<THREADS, Index>(), number = thread / LANES;
-  if (number >= grid_images(n) * Index(PIXELS)) return;
+  if (number >= images_of(n) * Index(PIXELS)) return;
   const GridPixel pixel(number);
-  const GridSurroundings around(grid, pixel);
+  const GridSurroundings around(grid + pixel.offset_in_grid());
   const Index first = static_cast<Index>(blockIdx.y) * (LANES * CHANNELS) + thread % LANES;
 #pragma unroll 1
   for (int i = 0; i < CHANNELS; ++i) {
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                                     long long n) {
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index index = number;
-  if (index >= grid_images(n) * Index(C) * Index(D) * Index(H) * Index(W)) return;
+  if (index >= images_of(n) * Index(C) * Index(D) * Index(H) * Index(W)) return;
   const Index column = take_coordinate(index, W);
   const Index row = take_coordinate(index, H);
   const Index plane = take_coordinate(index, D);

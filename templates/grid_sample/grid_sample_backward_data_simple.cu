@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                                      UserArguments user, long long n) {
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index index = number;
-  if (index >= grid_images(n) * Index(C) * Index(D) * Index(H) * Index(W)) return;
+  if (index >= images_of(n) * Index(C) * Index(D) * Index(H) * Index(W)) return;
   const Index column = take_coordinate(index, W);
   const Index row = take_coordinate(index, H);
   const Index plane = take_coordinate(index, D);
@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   float sum = 0.0f;
   for (Index place = 0; place < Index(PIXELS); ++place) {
     const GridPixel pixel(index * Index(PIXELS) + place);
-    const GridSurroundings around(grid, pixel);
+    const GridSurroundings around(grid + pixel.offset_in_grid());
     const float gradient = to_float(dy[Sampled::at(pixel.image, c, pixel.z, pixel.p, pixel.q)]);
     around.for_each([&](Index, int i, int j, int k) {
       const bool is_own =

@@ -17,9 +17,13 @@ Program program(const Shape& shape, const GridProblem& problem, const Target&, c
   return descriptor::program_of(emit.source(prelude), launch);
 }
 
+bool lanes_have_channels(const Shape& shape, const GridProblem& problem, const Target&) {
+  return shape.lanes == 1 || problem.c() > shape.lanes / 2;
+}
+
 // Few kernels for all sizes.
-bool has_open_kernel(const Shape& shape, const GridProblem& problem, const Target&) {
-  return shape.threads == 128 && (shape.lanes == 1 || problem.c() > shape.lanes / 2);
+bool has_open_kernel(const Shape& shape, const GridProblem& problem, const Target& target) {
+  return shape.threads == 128 && lanes_have_channels(shape, problem, target);
 }
 
 }  // namespace
@@ -31,9 +35,7 @@ Algorithm grid_sample_backward_grid_pixels() {
                                       "grid_sample/grid_sample_backward_grid_pixels.cu")
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .param("LANES", &Shape::lanes, {1, 4, 8, 32})
-      .param("CHANNELS", &Shape::channels, {1})
-      .pruning("lanes have channels", [](const Shape& shape, const GridProblem& problem,
-                                         const Target&) { return shape.lanes == 1 || problem.c() > shape.lanes / 2; })
+      .pruning("lanes have channels", lanes_have_channels)
       .opens(has_open_kernel)
       .program(program)
       .estimate([](const Shape& shape, const GridProblem& problem, const Target& target, const DeviceFigures& device) {

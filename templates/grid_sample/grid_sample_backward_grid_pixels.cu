@@ -7,11 +7,11 @@
 extern "C" __global__ void __launch_bounds__(THREADS)
     grid_sample_backward_grid_pixels(const TSAMPLED* dy, const TIMAGE* x, const TGRID* grid, TDGRID* dgrid, float alpha,
                                      float beta, UserArguments user, long long n) {
-  const Index thread = global_thread<THREADS, Index>(), pixels = grid_images(n) * Index(PIXELS);
+  const Index thread = global_thread<THREADS, Index>(), pixels = images_of(n) * Index(PIXELS);
   const Index number = thread / LANES;
   const bool is_there = number < pixels;  // all lanes take part in the sums
   const GridPixel pixel(is_there ? number : 0);
-  const GridSurroundings around(grid, pixel);
+  const GridSurroundings around(grid + pixel.offset_in_grid());
   const int lane = static_cast<int>(thread % LANES);
   float sums[AXES];
 #pragma unroll

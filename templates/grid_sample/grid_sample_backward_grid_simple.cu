@@ -10,9 +10,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index index = number;
   const Index axis = take_coordinate(index, Index(AXES));  // w, h, d
-  if (index >= grid_images(n) * Index(PIXELS)) return;
+  if (index >= images_of(n) * Index(PIXELS)) return;
   const GridPixel pixel(index);
-  const GridSurroundings around(grid, pixel);
+  const GridSurroundings around(grid + pixel.offset_in_grid());
   float sum = 0.0f;
   for (Index c = 0; MODE != GRID_NEAREST && c < Index(C); ++c) {
     const float gradient = to_float(dy[Sampled::at(pixel.image, c, pixel.z, pixel.p, pixel.q)]);

@@ -17,11 +17,6 @@ Program program(const Shape& shape, const GridProblem& problem, const Target&, c
   return descriptor::program_of(emit.source(prelude), launch);
 }
 
-// Few kernels for all sizes.
-bool has_open_kernel(const Shape& shape, const GridProblem& problem, const Target&) {
-  return shape.threads == 128 && descriptor::grid_lanes_have_work(shape, problem);
-}
-
 }  // namespace
 }  // namespace grid_sample_pixels_descriptor
 
@@ -31,9 +26,8 @@ Algorithm grid_sample_pixels() {
       .param("THREADS", &Shape::threads, {128, 256, 64})
       .param("LANES", &Shape::lanes, {1, 8, 32})
       .param("CHANNELS", &Shape::channels, {4, 1, 8, 16})
-      .pruning("lanes have work", [](const Shape& shape, const GridProblem& problem,
-                                     const Target&) { return descriptor::grid_lanes_have_work(shape, problem); })
-      .opens(has_open_kernel)
+      .pruning("lanes have work", descriptor::grid_lanes_have_work)
+      .opens(descriptor::opens_grid_pixels)
       .program(program)
       .estimate([](const Shape& shape, const GridProblem& problem, const Target& target, const DeviceFigures& device) {
         return descriptor::predict_grid_pixels(shape, problem, true, 1, target, device);

@@ -7,9 +7,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     grid_sample_pixels(const TIMAGE* x, const TGRID* grid, TSAMPLED* y, float alpha, float beta, UserArguments user,
                        long long n) {
   const Index thread = global_thread<THREADS, Index>(), number = thread / LANES;
-  if (number >= grid_images(n) * Index(PIXELS)) return;
+  if (number >= images_of(n) * Index(PIXELS)) return;
   const GridPixel pixel(number);
-  const GridSurroundings around(grid, pixel);
+  const GridSurroundings around(grid + pixel.offset_in_grid());
   const Index first = static_cast<Index>(blockIdx.y) * (LANES * CHANNELS) + thread % LANES;
   const OutputArguments output = {alpha, beta, user};
   float values[CHANNELS];

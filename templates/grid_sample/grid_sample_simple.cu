@@ -8,11 +8,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                        long long n) {
   const Index number = global_thread<THREADS, Index>();  // in logical order
   Index index = number;
-  if (index >= grid_images(n) * Index(C) * Index(Z) * Index(P) * Index(Q)) return;
+  if (index >= images_of(n) * Index(C) * Index(Z) * Index(P) * Index(Q)) return;
   const Index place = take_coordinate(index, PIXELS);
   const Index c = take_coordinate(index, C);
   const GridPixel pixel(index * Index(PIXELS) + place);
-  const GridSurroundings around(grid, pixel);
+  const GridSurroundings around(grid + pixel.offset_in_grid());
   const TIMAGE* const channel = x + Image::at(pixel.image, c, 0, 0, 0);
   float value = 0.0f;
   around.for_each(

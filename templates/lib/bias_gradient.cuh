@@ -1,6 +1,7 @@
 // Parts shared by the bias gradients: dy in memory, and how a channel's sum ends.
 //
 // From the prelude: TDY, TDB, N, DYNAMIC_N, K, Z, P, Q, the strides of dy, DB_STRIDE, ALPHA and BETA.
+#include "lib/images.cuh"
 #include "lib/store.cuh"
 #include "lib/strided.cuh"
 
@@ -8,7 +9,7 @@ using Gradient = SpatialTensor<DY_STRIDE_N, DY_STRIDE_K, DY_STRIDE_Z, DY_STRIDE_
 
 // Pixels of all images of this call.
 __device__ __forceinline__ Index pixels_of(long long n) {
-  return (DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N)) * (Index(Z) * P * Q);
+  return images_of(n) * (Index(Z) * P * Q);
 }
 
 // db[channel] from its sum.

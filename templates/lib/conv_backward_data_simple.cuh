@@ -6,8 +6,9 @@
 // alpha of class zero nothing is summed.
 //
 // From the prelude: the problem, THREADS, and what lib/epilogue.cuh needs, whose y is dx.
-#include "lib/conv_gradients.cuh"
 #include "lib/epilogue.cuh"
+#include "lib/images.cuh"
+#include "lib/index.cuh"
 #include "lib/regions.cuh"
 #include "lib/window_outputs.cuh"
 

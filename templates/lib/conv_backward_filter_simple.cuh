@@ -6,7 +6,8 @@
 // mirrored filter are counted backwards. Any strides. With alpha of class zero nothing is summed.
 //
 // From the prelude: the problem, and THREADS.
-#include "lib/conv_gradients.cuh"
+#include "lib/images.cuh"
+#include "lib/index.cuh"
 #include "lib/regions.cuh"
 #include "lib/store.cuh"
 

@@ -13,6 +13,7 @@
 // residual. With NO_TAPS there is nothing to multiply. Elements that ARE_ONE_RUN are evenly spaced, their STRIDE apart:
 // those of a filter in their order, the taps of a channel in a filter, the places of an image of y and the residual.
 #include "lib/epilogue.cuh"
+#include "lib/images.cuh"
 #include "lib/regions.cuh"
 #include "lib/strided.cuh"
 
@@ -48,11 +49,6 @@ __device__ __forceinline__ bool has_pixel(const Region& region, Index pixel) {
     return q < region.columns && p < region.rows && take_coordinate(pixel, Z) < region.planes;
   }
   return true;
-}
-
-// Images of this call.
-__device__ __forceinline__ Index images_of(long long n) {
-  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
 }
 
 // The first channel that a prologue meets at pixel number `pixel` of y, for the channels of a group; at channel c of

@@ -5,7 +5,8 @@
 // FILTERS_INNER, [SPLIT][TAPS][K][C_PER_GROUP].
 //
 // From the prelude: the problem, SPLIT, IS_SPLIT (more than one) and REDUCE_THREADS.
-#include "lib/conv_gradients.cuh"
+#include "lib/images.cuh"
+#include "lib/index.cuh"
 #include "lib/store.cuh"
 
 constexpr int TAPS = T * R * S;

@@ -1,6 +1,7 @@
 // Grids of positions: N,Z,P,Q,AXES, with Z 1 in 2-D. What kernels of grid_sample and affine_grid share.
 //
 // From the prelude: the extents, GRID_STRIDE_N, _Z, _P, _Q and _E, DYNAMIC_N, ENDS.
+#include "lib/images.cuh"
 #include "lib/index.cuh"
 
 enum : int { GRID_EDGES, GRID_CENTRES };  // as GridEnds
@@ -17,7 +18,3 @@ struct GridPixel {
            q * Index(GRID_STRIDE_Q);
   }
 };
-
-__device__ __forceinline__ Index grid_images(long long n) {
-  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
-}

@@ -4,6 +4,7 @@
 // From the prelude: MODE, PADDING, ENDS (the enumerations there); AXES, 2 or 3; C; the extents of x (D, H, W) and of y
 // (Z, P, Q), D and Z 1 in 2-D; for each operand its type and strides: IMAGE_... of x or dx, SAMPLED_... of y or dy,
 // GRID_..., and of the gradient by the grid DGRID_.... N, DYNAMIC_N.
+#include "lib/cubic.cuh"
 #include "lib/grid.cuh"
 #include "lib/strided.cuh"
 #include "lib/types.cuh"
@@ -85,16 +86,16 @@ struct GridTaps {
       put(1, before + 1.0f, extent, t, scale);
     } else {
       constexpr float a = -0.75f;
-      put(0, before - 1.0f, extent, a * t * rest * rest, scale * (a * rest * (rest - 2.0f * t)));
-      put(1, before, extent, inner(t, a), scale * inner_slope(t, a));
-      put(2, before + 1.0f, extent, inner(rest, a), -scale * inner_slope(rest, a));
-      put(3, before + 2.0f, extent, a * rest * t * t, scale * (a * t * (2.0f * rest - t)));
+      put(0, before - 1.0f, extent, cubic_outer(t, rest, a), scale * (a * rest * (rest - 2.0f * t)));
+      put(1, before, extent, cubic_inner(t, a), scale * inner_slope(t, a));
+      put(2, before + 1.0f, extent, cubic_inner(rest, a), -scale * inner_slope(rest, a));
+      put(3, before + 2.0f, extent, cubic_outer(rest, t, a), scale * (a * t * (2.0f * rest - t)));
     }
   }
   __device__ __forceinline__ bool holds(int i) const { return places[i] >= 0; }
 
  private:
-  __device__ __forceinline__ static float inner(float d, float a) { return 1.0f - d * d * (a + 3.0f - (a + 2.0f) * d); }
+  // Slope of cubic_inner().
   __device__ __forceinline__ static float inner_slope(float d, float a) {
     return d * (3.0f * (a + 2.0f) * d - 2.0f * (a + 3.0f));
   }
@@ -115,11 +116,13 @@ struct GridSurroundings {
   GridTaps<PLANE_TAPS> planes;
   GridTaps<GRID_TAPS> rows, columns;
 
-  template <class T>
-  __device__ __forceinline__ GridSurroundings(const T* grid, const GridPixel& pixel)
-      : GridSurroundings(grid + pixel.offset_in_grid(), 0) {}
+  // `coordinates`: of the pixel in the grid.
+  __device__ __forceinline__ explicit GridSurroundings(const TGRID* coordinates)
+      : planes(planes_at(coordinates)),
+        rows(to_float(coordinates[Index(GRID_STRIDE_E)]), Index(H)),
+        columns(to_float(coordinates[0]), Index(W)) {}
 
-  // Calls use(place, plane, row, column) for each element, with its offset in channel 0 of an image and the numbers of
+  // Calls use(offset, plane, row, column) for each element, with its offset in channel 0 of an image and the numbers of
   // its taps.
   template <class Use>
   __device__ __forceinline__ void for_each(const Use& use) const {
@@ -168,13 +171,7 @@ struct GridSurroundings {
   }
 
  private:
-  template <class T>
-  __device__ __forceinline__ GridSurroundings(const T* coordinates, int)
-      : planes(planes_at(coordinates)),
-        rows(to_float(coordinates[Index(GRID_STRIDE_E)]), Index(H)),
-        columns(to_float(coordinates[0]), Index(W)) {}
-  template <class T>
-  __device__ __forceinline__ static GridTaps<PLANE_TAPS> planes_at(const T* coordinates) {
+  __device__ __forceinline__ static GridTaps<PLANE_TAPS> planes_at(const TGRID* coordinates) {
     if constexpr (AXES == 2) {
       return GridTaps<PLANE_TAPS>();
     } else {

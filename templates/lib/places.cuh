@@ -2,14 +2,10 @@
 //
 // From the prelude: N, DYNAMIC_N, C, VECTOR, which divides C, and CHANNELS_INNER: whether neighbouring threads take
 // neighbouring channels, not neighbouring pixels.
+#include "lib/images.cuh"
 #include "lib/index.cuh"
 
 static_assert(VECTOR == 1 || CHANNELS_INNER, "a vector holds neighbouring channels of a pixel");
-
-// Images of this call.
-__device__ __forceinline__ Index images_of(long long n) {
-  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
-}
 
 // A place in a tensor of C channels and of the given extents; its first channel.
 struct Place {

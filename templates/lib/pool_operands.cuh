@@ -1,11 +1,7 @@
 // The operands of pooling in memory, whatever their strides, which come from the prelude.
+#include "lib/images.cuh"
 #include "lib/pooling.cuh"
 #include "lib/strided.cuh"
 
 using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_STRIDE_W, N, D, H, W>;
 using Output = SpatialTensor<Y_STRIDE_N, Y_STRIDE_C, Y_STRIDE_Z, Y_STRIDE_P, Y_STRIDE_Q, N, Z, P, Q>;
-
-// Images of this call.
-__device__ __forceinline__ Index images_of(long long n) {
-  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
-}

@@ -4,6 +4,8 @@
 // is made of: 1, 2 or 4), and the exact position of output i: (i * STEP_D + START_D) / DENOMINATOR_D, computed in
 // integers of the type Position. MODE and ROUNDING; EXCLUDES_OUTSIDE: elements outside x have no weight. N, DYNAMIC_N,
 // C, and the strides of x and y.
+#include "lib/cubic.cuh"
+#include "lib/images.cuh"
 #include "lib/strided.cuh"
 
 enum : int { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC };                                 // as ResizeMode
@@ -12,25 +14,12 @@ enum : int { ROUNDING_PREFER_FLOOR, ROUNDING_PREFER_CEIL, ROUNDING_FLOOR, ROUNDI
 using Input = SpatialTensor<X_STRIDE_N, X_STRIDE_C, X_STRIDE_D, X_STRIDE_H, X_STRIDE_W, N, D, H, W>;
 using Output = SpatialTensor<Y_STRIDE_N, Y_STRIDE_C, Y_STRIDE_Z, Y_STRIDE_P, Y_STRIDE_Q, N, Z, P, Q>;
 
-// Images of this call.
-__device__ __forceinline__ Index images_of(long long n) {
-  return DYNAMIC_N ? static_cast<Index>(n) : static_cast<Index>(N);
-}
-
 // The elements of x along one axis that an output is made of.
 template <int TAPS>
 struct Taps {
   Index positions[TAPS];
   float weights[TAPS];
 };
-
-// Weights of the elements at `t` and at 1 - `t` behind and before a position, by Keys' kernel.
-__device__ __forceinline__ float cubic_inner(float t, float a) {
-  return 1.0f - t * t * (a + 3.0f - (a + 2.0f) * t);
-}
-__device__ __forceinline__ float cubic_outer(float t, float rest, float a) {
-  return a * t * rest * rest;
-}
 
 template <int TAPS>
 __device__ __forceinline__ void exclude_outside(Index extent, const Index (&positions)[TAPS], float (&weights)[TAPS]) {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
-#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 

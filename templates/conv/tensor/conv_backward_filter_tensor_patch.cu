@@ -15,7 +15,8 @@
 // parts: [SPLIT][K][COLUMNS] f32. A second kernel adds them in a fixed order.
 // Parameters: conv_backward_filter_tensor_patch.cpp.
 #include "lib/block_memory.cuh"
-#include "lib/conv_gradients.cuh"
+#include "lib/images.cuh"
+#include "lib/index.cuh"
 #include "lib/patch.cuh"
 #include "lib/store.cuh"
 

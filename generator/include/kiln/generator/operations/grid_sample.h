@@ -33,6 +33,9 @@ std::string_view to_string(GridMode mode);
 std::string_view to_string(GridPadding padding);
 std::string_view to_string(GridEnds ends);
 
+/// The most elements of x along an axis, and positions of an affine grid: f32 has every position among them.
+inline constexpr int64_t most_elements_of_grid_axis = int64_t{1} << 24;
+
 /// Words that the three share. A coordinate g of the grid is the position, in f32 with each operation rounded,
 ///
 ///   ends=edges: ((g + 1) size - 1) / 2      ends=centres: (g + 1) / 2 (size - 1)
