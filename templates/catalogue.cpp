@@ -128,6 +128,10 @@
   algorithm(tensor_op_transposed) \
   algorithm(gather_simple) \
   algorithm(gather_vector) \
+  algorithm(scatter_simple) \
+  algorithm(scatter_exact) \
+  algorithm(scatter_lists) \
+  algorithm(scatter_extremes) \
   algorithm(reduce_simple) \
   algorithm(reduce_blocks) \
   algorithm(gemm_simple) \

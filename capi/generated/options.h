@@ -19,6 +19,7 @@
 #include "kiln/recurrent.h"
 #include "kiln/reduce.h"
 #include "kiln/resize.h"
+#include "kiln/scatter.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
@@ -51,6 +52,7 @@ RecurrentOptions options_of(const kiln_recurrent_options& given, const char* fun
 RecurrentBackwardOptions options_of(const kiln_recurrent_backward_options& given, const char* function);
 ReduceOptions options_of(const kiln_reduce_options& given, const char* function);
 ResizeOptions options_of(const kiln_resize_options& given, const char* function);
+ScatterOptions options_of(const kiln_scatter_options& given, const char* function);
 SoftmaxOptions options_of(const kiln_softmax_options& given, const char* function);
 TransformOptions options_of(const kiln_transform_options& given, const char* function);
 TensorOpOptions options_of(const kiln_tensor_op_options& given, const char* function);

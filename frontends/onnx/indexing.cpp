@@ -3,13 +3,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "kiln/base/printable.h"
 #include "kiln/generator/operations/gather.h"
+#include "kiln/generator/operations/scatter.h"
 #include "onnx/pointwise.h"
 #include "onnx/readers.h"
 
@@ -132,10 +135,29 @@ ValueId with_rows(const Node& node, ValueId data, ValueId updates, const std::ve
   return parts.size() == 1 ? parts.front() : graph.concat(std::move(parts), 0);
 }
 
-void require_plain_scatter(const Node& node) {
+/// How updates of one element, and the element, become one; nothing where the last update takes its place.
+std::optional<ScatterMode> reduction_of(const Node& node) {
   const std::string reduction = node.attributes().word("reduction", "none");
-  if (reduction != "none")
-    refuse(fmt::format("its reduction is '{}', and 'none' is covered", printable_name(reduction)));
+  if (reduction == "none") return std::nullopt;
+  if (node.is_integer(0)) refuse(fmt::format("its reduction is '{}', of integers", printable_name(reduction)));
+  for (const ScatterMode mode : {ScatterMode::add, ScatterMode::mul, ScatterMode::min, ScatterMode::max}) {
+    if (to_string(mode) == reduction) return mode;
+  }
+  node.fail(fmt::format("reduction is '{}', expected none, add, mul, min or max", printable_name(reduction)));
+}
+
+/// `data`, and what updates at `indices` along the axis make of it.
+ValueId reduced(const Node& node, ScatterMode mode, ValueId data, ValueId updates, ValueId indices, size_t axis) {
+  graph::Graph& graph = node.graph();
+  Scatter scatter;
+  scatter.updates = spec_of(graph, updates);
+  scatter.indices = spec_of(graph, indices);
+  scatter.y = spec_of(graph.value(data).dtype, graph.value(data).extents);
+  scatter.axis = static_cast<int64_t>(axis);
+  scatter.mode = mode;
+  const ValueId of_updates = graph.call(scatter.request(), {{"updates", updates}, {"indices", indices}}).front().value;
+  constexpr std::array modes = {TensorOpMode::add, TensorOpMode::mul, TensorOpMode::min, TensorOpMode::max};
+  return tensor_op(node, modes[static_cast<size_t>(mode)], {data, of_updates}, scatter.y.dtype);
 }
 
 }  // namespace
@@ -212,10 +234,10 @@ void read_gather_nd(Node& node) {
   node.give(graph.reshape(taken(node, matrix, 0, rows), result));
 }
 
-/// x with other elements at known coordinates of its first dimensions: what assignments to parts of a tensor become.
+/// x with other elements at coordinates of its first dimensions: what assignments to parts of a tensor become. The
+/// coordinates are known, unless there is one and a reduction.
 void read_scatter_nd(Node& node) {
   node.require_inputs(3, 3);
-  require_plain_scatter(node);
   graph::Graph& graph = node.graph();
   const Extents &x = node.extents(0), &indices = node.extents(1);
   const size_t named = indices.empty() || indices.back() < 1 ? 0 : static_cast<size_t>(indices.back());
@@ -228,23 +250,38 @@ void read_scatter_nd(Node& node) {
   if (node.extents(2) != expected) {
     node.fail(fmt::format("has updates of {}, expected {}", fmt::join(node.extents(2), "x"), fmt::join(expected, "x")));
   }
-  const std::vector<int64_t> rows = rows_of(node, node.integers(1, "indices"), part_of(x, 0, named));
   const int64_t count = graph::count_elements(part_of(x, 0, named)), size = graph::count_elements(inner);
+  const int64_t named_rows = graph::count_elements(part_of(indices, 0, indices.size() - 1));
   const ValueId data = graph.reshape(node.operand(0), {count, size}),
-                updates = graph.reshape(node.operand(2), {std::ssize(rows), size});
-  node.give(graph.reshape(with_rows(node, data, updates, rows), x));
+                updates = graph.reshape(node.operand(2), {named_rows, size});
+  const std::optional<ScatterMode> reduction = reduction_of(node);
+  if (reduction && named == 1 && node.host(1) == nullptr) {
+    const ValueId rows = graph.reshape(node.operand(1), {named_rows, 1});
+    return node.give(graph.reshape(reduced(node, *reduction, data, updates, rows, 0), x));
+  }
+  const std::vector<int64_t> rows = rows_of(node, node.integers(1, "indices"), part_of(x, 0, named));
+  if (!reduction) return node.give(graph.reshape(with_rows(node, data, updates, rows), x));
+  const ValueId at = graph.reshape(constant_of(node, rows), {named_rows, 1});
+  node.give(graph.reshape(reduced(node, *reduction, data, updates, at, 0), x));
 }
 
-/// numpy.put_along_axis() at known indices, which may be fewer along any dimension.
+/// numpy.put_along_axis() at known indices, which may be fewer along any dimension; with a reduction at any indices, as
+/// many as elements but along the axis.
 void read_scatter_elements(Node& node) {
   node.require_inputs(3, 3);
-  require_plain_scatter(node);
   graph::Graph& graph = node.graph();
   const Extents &x = node.extents(0), &indices = node.extents(1);
   const size_t axis = node.axis(node.attributes().integer("axis", 0), x.size());
   if (indices.size() != x.size() || node.extents(2) != indices) {
     node.fail(fmt::format("has indices of {} and updates of {} for an input of {}", fmt::join(indices, "x"),
                           fmt::join(node.extents(2), "x"), fmt::join(x, "x")));
+  }
+  if (const std::optional<ScatterMode> reduction = reduction_of(node)) {
+    Extents whole = indices;
+    whole[axis] = x[axis];
+    if (whole != x) refuse("its reduction is of fewer indices than elements beside the axis");
+    if (x.size() > 5) refuse(fmt::format("its input has {} dimensions, and up to 5 are covered", x.size()));
+    return node.give(reduced(node, *reduction, node.operand(0), node.operand(2), node.operand(1), axis));
   }
   const std::vector<int64_t> along_axis = node.integers(1, "indices");
   std::vector<int64_t> rows;

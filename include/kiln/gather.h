@@ -30,7 +30,8 @@ struct GatherOptions {
 ///
 /// A negative index counts from the end. An index outside x gives 0, and no memory is read for it. y must share no
 /// element with x or indices. User code may have a prologue, which elements of x pass through first. Bitwise
-/// reproducible. An empty y is a no-op. There is no gradient. Errors, first call and threads as for conv_forward().
+/// reproducible. An empty y is a no-op. The gradient by x is scatter(). Errors, first call and threads as for
+/// conv_forward().
 void gather(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y,
             const GatherOptions& options = {}, Stream stream = nullptr);
 

@@ -40,5 +40,6 @@
 #include "kiln/c/recurrent.h"
 #include "kiln/c/reduce.h"
 #include "kiln/c/resize.h"
+#include "kiln/c/scatter.h"
 #include "kiln/c/softmax.h"
 #include "kiln/c/tensor_ops.h"

@@ -30,6 +30,7 @@
 #include "kiln/recurrent.h"
 #include "kiln/reduce.h"
 #include "kiln/resize.h"
+#include "kiln/scatter.h"
 #include "kiln/softmax.h"
 #include "kiln/stream.h"
 #include "kiln/tensor.h"

@@ -2,9 +2,9 @@
 #include "kiln/generator/operations/gather.h"
 
 #include <cmath>
-#include <limits>
 
 #include "evaluator.h"
+#include "operations/indices.h"
 #include "operations/norm.h"
 
 namespace kiln::reference {
@@ -41,17 +41,6 @@ class GatherEvaluator final : public Oracle::Evaluator {
   Repeating x_, indices_;
   bool copies_ = false;
 };
-
-// A position, from the front or from the end; now and then one just outside, and among special values the farthest.
-int64_t draw_index(int64_t positions, Values values, uint64_t bits) {
-  constexpr uint64_t seldom = 8;
-  const uint64_t draw = bits / seldom;
-  if (positions == 0 || bits % seldom == 0) return draw % 2 == 0 ? positions : -positions - 1;
-  if (values == Values::specials && bits % seldom == 1) {
-    return draw % 2 == 0 ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int32_t>::max();
-  }
-  return static_cast<int64_t>(draw % (2 * static_cast<uint64_t>(positions))) - positions;
-}
 
 Filling filling_of_gather(const Request& request, std::string_view operand, Values values) {
   const std::optional<int64_t> positions = gathered_positions(request, operand);

@@ -89,6 +89,10 @@ int64_t GridProblem::taps() const {
   return along * along * (axes == 3 ? along : 1);
 }
 
+int64_t GridProblem::sum_bits() const {
+  return bits_of_sum(pixels() * taps());
+}
+
 double GridProblem::bytes() const {
   double bytes = 0;
   for (const TensorSpec* spec : {&image, &sampled, &grid, &dgrid}) {

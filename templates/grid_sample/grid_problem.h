@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "descriptor/numbers.h"
 #include "descriptor/strided.h"
 #include "kiln/generator/algorithm.h"
 #include "kiln/generator/operations/grid_sample.h"
@@ -29,6 +30,9 @@ struct GridProblem : GridSampling {
   }  ///< Elements of a channel.
   /// Elements of x that an output is made of.
   int64_t taps() const;
+  /// Bits of the largest term of a sum for dx (lib/exact_sum.cuh), and whether they suffice.
+  int64_t sum_bits() const;
+  bool has_sum_bits() const { return sum_bits() >= descriptor::least_sum_bits; }
   /// Bytes that have to move: each operand once.
   double bytes() const;
 };

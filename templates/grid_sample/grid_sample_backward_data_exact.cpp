@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 
 #include "descriptor/numbers.h"
@@ -13,17 +12,10 @@ namespace {
 using descriptor::GridProblem;
 using Shape = descriptor::GridPixelShape;
 
-// Bits of the largest term of a sum, of which there are at most as many as outputs of a channel have taps.
-int64_t sum_bits(const GridProblem& problem) {
-  constexpr int64_t enough = 50;
-  const auto terms = static_cast<uint64_t>(std::max<int64_t>(problem.pixels() * problem.taps(), 1));
-  return std::min<int64_t>(enough, 62 - std::bit_width(terms));
-}
-
 Program program(const Shape& shape, const GridProblem& problem, const Target&, const Emitter& emit) {
   Prelude prelude = descriptor::grid_prelude(problem);
   descriptor::add_grid_pixels(prelude, shape);
-  prelude.extent("SUM_BITS", sum_bits(problem));
+  prelude.extent("SUM_BITS", problem.sum_bits());
   const int64_t elements = problem.n() * problem.c() * problem.elements(),
                 largest = descriptor::aligned_bytes(elements * 4);
   const std::vector<WorkspaceArgument> workspace = {{0, largest}, {largest, elements * 8}};
@@ -51,7 +43,7 @@ Algorithm grid_sample_backward_data_exact() {
       .param("LANES", &Shape::lanes, {1, 8, 32})
       .param("CHANNELS", &Shape::channels, {4, 1, 16})
       .rule("sums have bits for their terms",
-            [](const Shape&, const GridProblem& problem, const Target&) { return sum_bits(problem) >= 28; })
+            [](const Shape&, const GridProblem& problem, const Target&) { return problem.has_sum_bits(); })
       .pruning("lanes have work", descriptor::grid_lanes_have_work)
       .opens(descriptor::opens_grid_pixels)
       .program(program)

@@ -33,14 +33,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     grid_sample_backward_data_exact_largest(const TSAMPLED* dy, const TGRID* grid, TIMAGE* dx, int* largest,
                                             unsigned long long* sums, float alpha, float beta, UserArguments user,
                                             long long n) {
-  for_each_term(dy, grid, n, [&](long long element, float term) { note_term(largest + element, term); });
+  for_each_term(dy, grid, n,
+                [&](long long element, float term) { note_largest(largest + element, largest_of_term(term)); });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     grid_sample_backward_data_exact_sums(const TSAMPLED* dy, const TGRID* grid, TIMAGE* dx, int* largest,
                                          unsigned long long* sums, float alpha, float beta, UserArguments user,
                                          long long n) {
-  for_each_term(dy, grid, n, [&](long long element, float term) { add_term(sums + element, largest[element], term); });
+  for_each_term(dy, grid, n, [&](long long element, float term) {
+    add_units(sums + element, units_of_term(largest[element], term));
+  });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -158,6 +158,8 @@ class EveryFunction : public CApi {
         doubled_, nullptr);
     add("kiln_tensor_op", kiln_tensor_op, {"options", "stream"}, context_, KILN_TENSOR_SELECT, &x_, &dy_, &x_, &y_,
         &op_options_, nullptr);
+    add("kiln_scatter", kiln_scatter, {"options", "stream"}, context_, &x_, &gather_indices_, &y_, &scatter_options_,
+        nullptr);
     add("kiln_gather", kiln_gather, {"options", "stream"}, context_, &x_, &gather_indices_, &y_, &gather_options_,
         nullptr);
     add("kiln_reduce", kiln_reduce, {"indices", "options", "stream"}, context_, KILN_REDUCE_MAX, &x_, &reduced_,
@@ -365,6 +367,7 @@ class EveryFunction : public CApi {
   const kiln_norm_affine_options norm_affine_options_ = kiln_norm_affine_options_default();
   const kiln_norm_gradient_options norm_gradient_options_ = kiln_norm_gradient_options_default();
   const kiln_local_norm_options local_norm_options_ = kiln_local_norm_options_default();
+  const kiln_scatter_options scatter_options_ = kiln_scatter_options_default();
   const kiln_gather_options gather_options_ = kiln_gather_options_default();
   const kiln_reduce_options reduce_options_ = kiln_reduce_options_default();
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();

@@ -116,6 +116,8 @@ constexpr std::array rows = {
     Row{"ScatterND", "f4x3 i2x1 f2x3", ""},
     Row{"ScatterElements", "f3x3 i2x3 f2x3", "axis=0"},
     Row{"Scatter", "f3x3 i2x3 f2x3", "axis=0"},
+    Row{"ScatterND", "f4x3 i2x1 f2x3", "reduction=add"},
+    Row{"ScatterElements", "f3x3 i2x3 f2x3", "axis=0 reduction=max"},
     Row{"Resize", "f1x2x3x4 - - i[1,2,6,8]", "mode=linear coordinate_transformation_mode=half_pixel"},
     Row{"Resize", "f1x2x3x4 - f[1,1,2,2]", "mode=nearest nearest_mode=floor"},
     Row{"Resize", "f1x2x3x4 f[0,0,0,0,1,1,1,1] - i[1,2,5,7]",

@@ -59,6 +59,22 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"gather x=f32:4x5 indices=i32:3x2", "along dimension 1 x has extent 5 and indices 2"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Scatter, BadRequest,
+    testing::Values(
+        Bad{"scatter updates=f32:6x3 indices=i32:6x1", "operand y is missing"},
+        Bad{"scatter updates=f32:6x3 indices=i32:6x1 y=f32:4x3 axis=2", "axis 2 is outside the 2 dimensions of y"},
+        Bad{"scatter updates=f32:6x3 indices=i32:6 y=f32:4x3", "updates have 2 dimensions, indices 1, y has 2"},
+        Bad{"scatter updates=f32:6x2 indices=i32:6x1 y=f32:4x3", "updates has extents 6x2, expected 6x3"},
+        Bad{"scatter updates=f32:6x3 indices=i32:5x1 y=f32:4x3",
+            "along dimension 0 indices have extent 5 and updates 6 (they have to be equal)"},
+        Bad{"scatter updates=f32:6x3 indices=i32:1x1 y=f32:4x3", "along dimension 0 indices have extent 1"},
+        Bad{"scatter updates=f32:6x3 indices=i32:6x2 y=f32:4x3",
+            "along dimension 1 indices have extent 2 and updates 3 (they have to be equal, or that of indices 1)"},
+        Bad{"scatter updates=f32:4x3 indices=i32:4x1 y=f32:4x3 n=?", "the batch cannot be dynamic along the axis"},
+        Bad{"scatter updates=i32:6x3 indices=i32:6x1 y=f32:4x3", "updates is i32"},
+        Bad{"scatter updates=f32:6x3 indices=i32:6x1 y=f32:4x3 mode=mean", "mode=mean is unknown"}));
+
+INSTANTIATE_TEST_SUITE_P(
     LocalNorm, BadRequest,
     testing::Values(
         Bad{"local_norm_forward y=f32:3x4", "operand x is missing"}, Bad{"local_norm_forward x=i8:3x4", "x is i8"},

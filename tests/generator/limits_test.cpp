@@ -159,6 +159,11 @@ INSTANTIATE_TEST_SUITE_P(
         Limit{attention + " right=0 align=end", attention + " align=end", "align=end without left or right"},
         Limit{attention + " left=0 align=end", attention + " left=-1 align=end", "align=end without left or right"}));
 
+INSTANTIATE_TEST_SUITE_P(Scatter, Limits,
+                         testing::Values(Limit{"scatter updates=f32:1 indices=i32:1 y=f32:2147483647",
+                                               "scatter updates=f32:1 indices=i32:1 y=f32:2147483648",
+                                               "y has extent 2147483648 along the axis"}));
+
 INSTANTIATE_TEST_SUITE_P(
     GridSample, Limits,
     testing::Values(Limit{"grid_sample x=f32:1x1x16777216x1 grid=f32:1x2x3x2",

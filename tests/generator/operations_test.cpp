@@ -230,6 +230,18 @@ TEST(Recurrent, CountsTheLeastWork) {
   EXPECT_EQ(backward.write_bytes, 4.0 * 60);
 }
 
+TEST(Scatter, CountsItsAxisFromTheEnd) {
+  EXPECT_EQ(Request::parse("scatter updates=f32:2x6 indices=i32:1x6 y=f32:2x4 axis=-1").ints("axis").front(), 1);
+}
+
+TEST(Scatter, CountsTheLeastWork) {
+  const Work work =
+      operation("scatter").work(Request::parse("scatter updates=f16:6x3 indices=i32:6x1 y=f32:4x3 beta=1"));
+  EXPECT_EQ(work.flops, 18);
+  EXPECT_EQ(work.read_bytes, 2.0 * 18 + 4.0 * 6 + 4.0 * 12) << "y too";
+  EXPECT_EQ(work.write_bytes, 4.0 * 12);
+}
+
 TEST(GridSample, InfersItsResults) {
   const auto of = [](const std::string& request, std::string_view operand) {
     return Request::parse(request).at(operand).print();

@@ -31,6 +31,7 @@
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/generator/operations/resize.h"
 #include "kiln/generator/operations/resize_backward.h"
+#include "kiln/generator/operations/scatter.h"
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/generator/operations/tensor_ops.h"
@@ -61,6 +62,7 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"ctc_loss_forward", through<CtcLossForward>},
       {"dropout", through<Dropout>},
       {"gather", through<Gather>},
+      {"scatter", through<Scatter>},
       {"gemm", through<Gemm>},
       {"grid_sample", through<GridSample>},
       {"grid_sample_backward_data", through<GridSampleBackwardData>},

@@ -32,3 +32,24 @@ def test_a_table_serves_every_batch(context, random):
         np.testing.assert_array_equal(
             kiln.gather(table, words, axis=1, dynamic_batch=True, context=context), table[0][words[..., 0]]
         )
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_scatter_is_index_add(context, torch, axis):
+    y = torch.randn(5, 6)
+    indices = torch.randint(0, y.shape[axis], (9,))
+    updates = torch.randn(*(9 if i == axis else extent for i, extent in enumerate(y.shape)))
+    expected = y.index_add(axis, indices, updates)
+    at = indices.int().view([9 if i == axis else 1 for i in range(2)])
+    kiln.scatter(updates, at, out=y, axis=axis, beta=1, context=context)
+    assert (y - expected).abs().max().item() <= 1e-5
+
+
+@pytest.mark.parametrize(("mode", "reduction"), [("add", "sum"), ("mul", "prod"), ("min", "amin"), ("max", "amax")])
+def test_scatter_is_scatter_reduce(context, torch, mode, reduction):
+    updates, indices = torch.randn(4, 9), torch.randint(0, 3, (4, 9))
+    indices[0] = 1  # nothing at the others
+    identity = {"add": 0.0, "mul": 1.0, "min": float("inf"), "max": -float("inf")}[mode]
+    expected = torch.full((4, 3), identity).scatter_reduce(1, indices, updates, reduction)
+    y = kiln.scatter(updates, indices.int(), out=torch.empty(4, 3), axis=1, mode=mode, context=context)
+    torch.testing.assert_close(y, expected)

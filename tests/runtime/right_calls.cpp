@@ -18,6 +18,7 @@
 #include "kiln/recurrent.h"
 #include "kiln/reduce.h"
 #include "kiln/resize.h"
+#include "kiln/scatter.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
@@ -170,6 +171,9 @@ void RightCalls::add_rows_and_elements(Calls& calls) const {
   calls["gather"] = {"", {{"x", a}, {"indices", named}, {"y", y}}, [](Context& k, const Tensors& t) {
                        gather(k, t[0].tensor, t[1].tensor, t[2].tensor, {.axis = 1});
                      }};
+  calls["scatter"] = {"", {{"updates", a}, {"indices", named}, {"y", y}}, [](Context& k, const Tensors& t) {
+                        scatter(k, t[0].tensor, t[1].tensor, t[2].tensor, {.axis = 1});
+                      }};
   calls["gather"].any_dtype = true;
   calls["gather"].free_dimensions = {{"x", {1}}};
 }

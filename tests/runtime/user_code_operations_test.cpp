@@ -15,6 +15,7 @@
 #include "kiln/loss.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
+#include "kiln/scatter.h"
 #include "kiln/softmax.h"
 #include "kiln/tensor_ops.h"
 
@@ -134,6 +135,15 @@ TEST_F(UserCodeOperations, LossesAndTheirGradients) {
                                       {.dynamic_batch = true, .epilogue = expression("acc")});
               }),
               HasSubstr("its result is a sum over the batch"));
+}
+
+TEST_F(UserCodeOperations, Scatter) {
+  const Tensor updates = of({1, 2, 3, 4, 5, 6}, {3, 2}), rows(upload<int32_t>({1, -1, 7}), i32, {3, 1}, contiguous);
+  const Tensor y = empty({2, 2});
+  const Expression per_element("acc * weight + shift", {"weight"}, {"shift"});
+  scatter(context_, updates, rows, y,
+          {.epilogue = expression(per_element, {{"weight", of({1, 2, 3, 4}, {2, 2})}}, {{"shift", 1}})});
+  EXPECT_THAT(values(y, 4), ElementsAre(1, 1, 13, 25)) << "both rows are the last; 7 is none";
 }
 
 // Positions half a pixel apart, of an image of ones.

@@ -56,6 +56,16 @@ TEST(UserCodeOfReductions, IsRightInEveryKernel) {
       all);
 }
 
+TEST(UserCodeOfScatter, IsRightInEveryKernel) {
+  expect_served_right(
+      "scatter updates=f32:31x7 indices=i32:31x1 y=f32:9x7 alpha=any beta=any epilogue=user:gated "
+      "epilogue.gate=f32:9x7 epilogue.bias=f32:9x1",
+      {"scatter_simple", "scatter_exact", "scatter_lists"});
+  expect_served_right(
+      "scatter updates=f32:31x7 indices=i32:31x1 y=f32:9x7 mode=min epilogue=user:scaled epilogue.gate=f32:9x7",
+      {"scatter_simple", "scatter_extremes"});
+}
+
 TEST(UserCodeOfGridSamples, IsRightInEveryKernel) {
   expect_served_right(
       "grid_sample x=f32:2x3x5x7 grid=f32:2x4x6x2 alpha=any beta=any epilogue=user:channels epilogue.gate=f32:2x3x4x6 "

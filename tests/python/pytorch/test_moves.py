@@ -116,6 +116,8 @@ def test_halves_and_bytes_at_another_size():
 def test_rows_of_a_table(words):
     for indices in (torch.tensor([[1, 2, 2], [6, 0, 1]]), torch.tensor(3), torch.tensor([5, 5], dtype=torch.int32)):
         both(lambda L, table: L.embedding(indices, table, **words), normal(7, 5))
+    # Many at one row, and rows without any.
+    both(lambda L, table: L.embedding(torch.tensor([2] * 300 + [0, 5]), table, padding_idx=0), normal(7, 5))
     both(lambda L, table: L.embedding(torch.tensor([4, 4]), table, **words), normal(7, 4).bfloat16())
     assert K.embedding(torch.zeros(2, 0, dtype=torch.long), normal(3, 4)).shape == (2, 0, 4)
 

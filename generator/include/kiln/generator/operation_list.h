@@ -29,6 +29,7 @@
   operation(affine_grid) \
   operation(affine_grid_backward) \
   operation(gather) \
+  operation(scatter) \
   operation(reduce) \
   operation(gemm) \
   operation(cross_entropy_forward) \

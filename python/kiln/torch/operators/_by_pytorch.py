@@ -334,6 +334,10 @@ def embedding(weight: Any, indices: Any, padding: int, by_frequency: bool) -> to
     return torch.embedding(weight, indices, padding, by_frequency)
 
 
+def embedding_backward(dy: torch.Tensor, indices: Any, padding: int, rows: int) -> torch.Tensor:
+    return torch.ops.aten.embedding_dense_backward(dy, indices, rows, padding, False)  # type: ignore[no-any-return]
+
+
 def take_rows(x: torch.Tensor, places: Any, back: Any) -> torch.Tensor:
     return torch.cat([x, x.new_zeros((1, x.shape[1]))])[places.long()]
 

@@ -126,11 +126,35 @@ def _write_embedding(y: Any, weight: Any, indices: Any, padding: int, by_frequen
     launch("gather", x=weight, indices=at, y=y.view(-1, weight.shape[1]), axis=0)
 
 
+def _write_embedding_backward(dweight: Any, dy: Any, indices: Any, padding: int, rows: int) -> None:
+    at = indices.to(torch.int32).reshape(-1, 1)
+    if padding >= 0:
+        at = at.masked_fill(at == padding, rows)  # which is no row, and so left out
+    launch("scatter", updates=dy.reshape(-1, dy.shape[-1]), indices=at, y=dweight, axis=0)
+
+
+def _gradient_of_embedding(saved: Sequence[Any], needs: Sequence[bool], dy: torch.Tensor) -> Sequence[Any]:
+    indices, padding, by_frequency, rows = saved
+    if by_frequency:  # a row's gradient is that of its mean
+        dweight = torch.ops.aten.embedding_dense_backward(dy, indices, rows, padding, True)
+    else:
+        dweight = embedding_backward(dy, indices, padding, rows)
+    return dweight, None, None, None
+
+
 # The last two are of its gradient: the row without one, or -1, and whether rows count by how often they were taken.
 embedding = define(
     "embedding(Tensor weight, Tensor indices, int padding, bool by_frequency) -> Tensor",
     lambda weight, indices, *_: weight.new_empty((*indices.shape, weight.shape[1])),
     _write_embedding,
+    saved=lambda y, weight, *others: (*others, weight.shape[0]),
+    gradient=_gradient_of_embedding,
+)
+# `rows`: of the table.
+embedding_backward = define(
+    "embedding_backward(Tensor dy, Tensor indices, int padding, SymInt rows) -> Tensor",
+    lambda dy, indices, padding, rows: dy.new_empty((rows, dy.shape[-1])),
+    _write_embedding_backward,
 )
 
 

@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "descriptor/numbers.h"
+#include "descriptor/prelude_and_launch.h"
+#include "descriptor/streaming_estimate.h"
+#include "scatter/scatter_problem.h"
+
+namespace kiln {
+namespace scatter_lists_descriptor {
+namespace {
+
+using descriptor::ScatterProblem;
+
+struct Shape {
+  int threads, parts;
+};
+
+std::optional<std::string> refusal(const ScatterProblem& problem, const Target&) {
+  if (problem.mode != ScatterMode::add) return "mode is not add";
+  for (size_t i = 0; i < problem.indices.strides.size(); ++i) {
+    if (i != problem.along() && problem.indices.extents[i] != 1) return "indices name no whole slices";
+  }
+  if (problem.count() > std::numeric_limits<int32_t>::max()) return "there are more than 2^31 - 1 updates";
+  return std::nullopt;
+}
+
+Program program(const Shape& shape, const ScatterProblem& problem, const Target&, const Emitter& emit) {
+  Prelude prelude = descriptor::scatter_lines_prelude(problem, shape.threads, emit);
+  prelude.constant("PARTS", shape.parts).extent("SUM_BITS", problem.sum_bits());
+  const int64_t positions = std::max<int64_t>(problem.positions(), 1);
+  const int64_t of_positions = descriptor::aligned_bytes(positions * 4), used = descriptor::aligned_bytes(4);
+  const std::vector<WorkspaceArgument> workspace = {
+      {used, of_positions},
+      {used + of_positions, of_positions},
+      {used + 2 * of_positions, std::max<int64_t>(problem.count(), 1) * 4},
+      {0, used}};
+  Program program{{emit.source(prelude)}, {ClearWorkspace{0, used + of_positions}}};
+  const auto add = [&](const char* entry, int64_t elements_per_block) {
+    return &std::get<Launch>(program.steps.emplace_back(
+        descriptor::scatter_launch(problem, entry, shape.threads, problem.positions(), elements_per_block, workspace)));
+  };
+  const Count of_updates{std::max<int64_t>(descriptor::ceil_div(problem.count(), shape.threads), 1)};
+  add("scatter_lists_count", shape.threads)->grid[0] = of_updates;
+  add("scatter_lists_place", shape.threads)->grid[0] = Count{descriptor::ceil_div(positions, shape.threads)};
+  add("scatter_lists_fill", shape.threads)->grid[0] = of_updates;
+  add("scatter_lists", shape.threads / shape.parts);
+  return program;
+}
+
+Estimate predict(const Shape& shape, const ScatterProblem& problem, const Target& target, const DeviceFigures& device) {
+  const auto updates = static_cast<double>(problem.updates.elements());
+  const auto results = static_cast<double>(problem.y.elements());
+  const double of_list = updates / std::max(results, 1.0);
+  descriptor::StreamingWork lists;
+  lists.dram_bytes = 12.0 * static_cast<double>(problem.count()) + 16.0 * static_cast<double>(problem.positions());
+  lists.threads = 2 * static_cast<double>(problem.count() + problem.positions());
+  lists.instructions_per_thread = 30;
+  lists.blocks = std::max(1.0, lists.threads / shape.threads);
+  lists.threads_per_block = shape.threads;
+  lists.launches = 4;
+  descriptor::StreamingWork sums;
+  sums.dram_bytes = problem.bytes();
+  sums.cache_bytes = 2 * updates * (4 + size_of(problem.updates.dtype)) + results * 8;
+  sums.threads = results * shape.parts;
+  sums.instructions_per_thread = 60 + 40 * std::max(1.0, of_list / shape.parts);
+  sums.blocks = std::max(1.0, sums.threads / shape.threads);
+  sums.threads_per_block = shape.threads;
+  sums.bytes_in_flight_per_thread = size_of(problem.updates.dtype) * std::clamp(of_list / shape.parts, 1.0, 4.0);
+  return descriptor::streaming_estimate({lists, sums}, target.arch, device);
+}
+
+}  // namespace
+}  // namespace scatter_lists_descriptor
+
+Algorithm scatter_lists() {
+  using namespace scatter_lists_descriptor;
+  return describe<Shape, ScatterProblem>("scatter_lists", "scatter", "scatter/scatter_lists.cu")
+      .applies(refusal)
+      .param("THREADS", &Shape::threads, {256, 128, 512})
+      .param("PARTS", &Shape::parts, {1, 4, 16})
+      .rule("sums have bits for their terms",
+            [](const Shape&, const ScatterProblem& problem, const Target&) { return problem.has_sum_bits(); })
+      .pruning("PARTS have updates", [](const Shape& shape, const ScatterProblem& problem,
+                                        const Target&) { return shape.parts == 1 || problem.count() >= shape.parts; })
+      .opens([](const Shape& shape, const ScatterProblem&, const Target&) { return shape.threads == 256; })
+      .program(program)
+      .estimate(predict);
+}
+
+}  // namespace kiln
