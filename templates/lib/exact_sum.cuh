@@ -53,6 +53,7 @@ __device__ __forceinline__ void add_units(unsigned long long* sum, unsigned long
 }
 
 __device__ __forceinline__ float value_of_sum(unsigned long long sum, int largest) {
+  if (largest == 0) return 0.0f;
   if (largest >= SUM_INFINITE) {
     if ((largest & SUM_INFINITE) == 0) return -infinity();
     return (largest & SUM_MINUS_INFINITE) != 0 ? nan() : infinity();

@@ -13,11 +13,24 @@ namespace kiln {
 namespace scatter_lists_descriptor {
 namespace {
 
+using descriptor::RowLayout;
 using descriptor::ScatterProblem;
 
 struct Shape {
-  int threads, parts;
+  int threads, parts, vector;
 };
+
+// Neighbours are of neighbouring lines unless those are further apart than the elements of one.
+RowLayout layout_of(const ScatterProblem& problem) {
+  return problem.lines_are_inner() ? descriptor::across_rows(problem.lines) : descriptor::along_rows(problem.lines);
+}
+
+bool vector_fits(const Shape& shape, const ScatterProblem& problem, const Target&) {
+  if (shape.vector == 1) return true;
+  // The strides of a single position are not looked at.
+  return problem.lines_are_inner() && problem.positions() > 1 &&
+         descriptor::vector_pays(problem.lines, layout_of(problem), shape.vector);
+}
 
 std::optional<std::string> refusal(const ScatterProblem& problem, const Target&) {
   if (problem.mode != ScatterMode::add) return "mode is not add";
@@ -29,7 +42,11 @@ std::optional<std::string> refusal(const ScatterProblem& problem, const Target&)
 }
 
 Program program(const Shape& shape, const ScatterProblem& problem, const Target&, const Emitter& emit) {
-  Prelude prelude = descriptor::scatter_lines_prelude(problem, shape.threads, emit);
+  const RowLayout layout = layout_of(problem);
+  Prelude prelude = descriptor::rows_prelude(problem.lines, layout, shape.vector, emit);
+  descriptor::add_scatter(prelude, problem);
+  prelude.constant("THREADS", shape.threads).flag("ACROSS", layout.across);
+  prelude.extent("COLUMNS", layout.inner.extent / shape.vector);
   prelude.constant("PARTS", shape.parts).extent("SUM_BITS", problem.sum_bits());
   const int64_t positions = std::max<int64_t>(problem.positions(), 1);
   const int64_t of_positions = descriptor::aligned_bytes(positions * 4), used = descriptor::aligned_bytes(4);
@@ -47,7 +64,7 @@ Program program(const Shape& shape, const ScatterProblem& problem, const Target&
   add("scatter_lists_count", shape.threads)->grid[0] = of_updates;
   add("scatter_lists_place", shape.threads)->grid[0] = Count{descriptor::ceil_div(positions, shape.threads)};
   add("scatter_lists_fill", shape.threads)->grid[0] = of_updates;
-  add("scatter_lists", shape.threads / shape.parts);
+  add("scatter_lists", int64_t{shape.threads / shape.parts} * shape.vector);
   return program;
 }
 
@@ -64,12 +81,14 @@ Estimate predict(const Shape& shape, const ScatterProblem& problem, const Target
   lists.launches = 4;
   descriptor::StreamingWork sums;
   sums.dram_bytes = problem.bytes();
-  sums.cache_bytes = 2 * updates * (4 + size_of(problem.updates.dtype)) + results * 8;
-  sums.threads = results * shape.parts;
-  sums.instructions_per_thread = 60 + 40 * std::max(1.0, of_list / shape.parts);
+  const double of_thread = std::max(1.0, of_list / shape.parts);  // updates
+  sums.cache_bytes = 2 * updates * (4.0 / shape.vector + size_of(problem.updates.dtype)) + results * 8 / shape.vector;
+  sums.threads = results * shape.parts / shape.vector;
+  sums.instructions_per_thread = 60 + of_list / shape.parts * (12 + 34.0 * shape.vector) + 10.0 * shape.vector;
+  sums.registers_per_thread = 32 + 5 * shape.vector;
   sums.blocks = std::max(1.0, sums.threads / shape.threads);
   sums.threads_per_block = shape.threads;
-  sums.bytes_in_flight_per_thread = size_of(problem.updates.dtype) * std::clamp(of_list / shape.parts, 1.0, 4.0);
+  sums.bytes_in_flight_per_thread = shape.vector * size_of(problem.updates.dtype) * std::min(of_thread, 4.0);
   return descriptor::streaming_estimate({lists, sums}, target.arch, device);
 }
 
@@ -82,6 +101,8 @@ Algorithm scatter_lists() {
       .applies(refusal)
       .param("THREADS", &Shape::threads, {256, 128, 512})
       .param("PARTS", &Shape::parts, {1, 4, 16})
+      .param("VECTOR", &Shape::vector, {4, 1, 8})
+      .rule("VECTOR, strides and alignment agree", vector_fits)
       .rule("sums have bits for their terms",
             [](const Shape&, const ScatterProblem& problem, const Target&) { return problem.has_sum_bits(); })
       .pruning("PARTS have updates", [](const Shape& shape, const ScatterProblem& problem,

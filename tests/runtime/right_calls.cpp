@@ -176,6 +176,8 @@ void RightCalls::add_rows_and_elements(Calls& calls) const {
                       }};
   calls["gather"].any_dtype = true;
   calls["gather"].free_dimensions = {{"x", {1}}};
+  calls["scatter"].free_dimensions = {{"y", {1}}};
+  calls["scatter"].none_is_free = true;
 }
 
 void RightCalls::add_recurrent_layers(Calls& calls) const {
