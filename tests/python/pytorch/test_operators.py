@@ -78,6 +78,8 @@ def arguments():
     yield operators.pooling.max_pool, (x, [2, 3, 4, 4], [2, 2], [0] * 4, [2, 2], [1, 1])
     yield operators.normalisation.norm, (x, None, None, None, *statistics, [0, 2, 3], False, 1e-5, 0.1, False)
     yield operators.rows.cross_entropy, (rows, targets, None, "mean", -100, 0.0)
+    yield operators.rows.nll_loss, (rows, targets, torch.rand(4), "mean", 2)
+    yield operators.rows.nll_loss_backward, (torch.randn(3), rows, targets, None, "none", -100)
     yield operators.moves.embedding_backward, (torch.randn(2, 3, 4), torch.tensor([[0, 2, 2], [4, 2, 1]]), 1, 5)
     positions, ends = torch.rand(2, 3, 2, 2) * 2 - 1, ("linear", "border", "edges")
     yield operators.sampling.grid_sample, (torch.randn(2, 3, 4, 5), positions, *ends)

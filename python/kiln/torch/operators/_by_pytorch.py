@@ -282,6 +282,11 @@ def nll_loss(x: Any, targets: Any, weights: Any, reduction: str, ignore: int) ->
     return F.nll_loss(x, targets.long(), of_classes, ignore_index=ignore, reduction=reduction)
 
 
+def nll_loss_backward(dloss: Any, x: Any, targets: Any, weights: Any, *words: Any) -> torch.Tensor:
+    with torch.enable_grad():
+        return vjp(lambda x: nll_loss(x, targets, weights, *words), (x,), (True,), dloss)[0]  # type: ignore[no-any-return]
+
+
 def ctc_loss(x: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, zero: bool, save: bool) -> Any:
     """PyTorch keeps prefixes to itself: they are NaN, and its gradient does not read them."""
     loss = torch.ctc_loss(x.transpose(0, 1), targets.long(), input_lengths, target_lengths, blank, 0, zero)

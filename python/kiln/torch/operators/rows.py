@@ -71,16 +71,22 @@ cross_entropy = define(
 )
 
 
-def _write_nll_loss(loss: Any, x: Any, targets: Any, weights: Any, reduction: str, ignore: int) -> None:
-    require_indices(targets, x.shape[1], "the target", "class", ignore)
+def _counted(targets: Any, weights: Any, classes: int, ignore: int) -> tuple[Any, Any]:
+    """Targets, outside of all classes where they are ignored, and how much each row counts for."""
     ignored = targets == ignore
-    at = targets.masked_fill(ignored, x.shape[1])  # outside of x, for which gather gives 0
-    losses = torch.empty_like(at, dtype=torch.float32)
-    launch("gather", x=x, indices=at.unsqueeze(1), y=losses.unsqueeze(1), axis=1, alpha=-1.0)
+    at = targets.masked_fill(ignored, classes)
     counts = (~ignored).to(torch.float32)
     if weights is not None:
-        launch("gather", x=weights, indices=at.flatten(), y=counts.flatten(), axis=0)
-        losses *= counts
+        launch("gather", x=weights, indices=at.flatten(), y=counts.view(-1), axis=0)
+    return at, counts
+
+
+def _write_nll_loss(loss: Any, x: Any, targets: Any, weights: Any, reduction: str, ignore: int) -> None:
+    require_indices(targets, x.shape[1], "the target", "class", ignore)
+    at, counts = _counted(targets, weights, x.shape[1], ignore)
+    losses = torch.empty_like(at, dtype=torch.float32)
+    launch("gather", x=x, indices=at.unsqueeze(1), y=losses.unsqueeze(1), axis=1, alpha=-1.0)
+    losses *= counts
     if reduction == "none":
         loss.copy_(losses)
         return
@@ -89,10 +95,28 @@ def _write_nll_loss(loss: Any, x: Any, targets: Any, weights: Any, reduction: st
     loss.copy_(total[0] if reduction == "sum" else total[0] / counts.sum())
 
 
+def _write_nll_loss_backward(dx: Any, dloss: Any, targets: Any, weights: Any, reduction: str, ignore: int) -> None:
+    at, counts = _counted(targets, weights, dx.shape[1], ignore)
+    shares = counts / counts.sum() if reduction == "mean" else counts
+    launch("scatter", updates=(shares * dloss).unsqueeze(1), indices=at.unsqueeze(1), y=dx, axis=1, alpha=-1.0)
+
+
+def _gradient_of_nll_loss(saved: Sequence[Any], needs: Sequence[bool], dloss: torch.Tensor) -> Sequence[Any]:
+    x, *others = saved
+    return nll_loss_backward(dloss, x, *others), None, None, None, None
+
+
+nll_loss_backward = define(
+    "nll_loss_backward(Tensor dloss, Tensor x, Tensor targets, Tensor? weights, str reduction, int ignore) -> Tensor",
+    lambda dloss, x, *_: torch.empty_like(x),
+    lambda dx, dloss, x, *given: _write_nll_loss_backward(dx, dloss, *given),
+)
 # x: logarithms of probabilities. Targets are int32, weights float32.
 nll_loss = define(
     "nll_loss(Tensor x, Tensor targets, Tensor? weights, str reduction, int ignore) -> Tensor",
     _loss_outputs,
     _write_nll_loss,
+    saved=lambda loss, *arguments: arguments,
+    gradient=_gradient_of_nll_loss,
     autocast="f32",
 )
