@@ -1,5 +1,8 @@
 #include "kiln/reduce.h"
 
+#include <fmt/format.h>
+
+#include <string_view>
 #include <vector>
 
 #include "kiln/base/error.h"
@@ -9,7 +12,8 @@ namespace kiln {
 namespace {
 
 // Dimensions that y has given up. Where none has more than one element, the last will do.
-std::vector<int64_t> axes_of(const Tensor& x, const Tensor& y) {
+std::vector<int64_t> axes_of(const Tensor& x, const Tensor& y, std::string_view operation, std::string_view name_of_x,
+                             std::string_view name_of_y) {
   std::vector<int64_t> axes;
   if (x.rank() != y.rank()) return axes;  // the request is refused
   bool has_one = false;
@@ -18,7 +22,8 @@ std::vector<int64_t> axes_of(const Tensor& x, const Tensor& y) {
     if (y.extent(i) == 1 && x.extent(i) != 1) axes.push_back(i);
   }
   if (!has_one) {
-    throw Error(ErrorCode::invalid_argument, "reduce: y has no extent of 1", "give it one where x is to be reduced");
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {} has no extent of 1", operation, name_of_y),
+                fmt::format("give it one where {} is reduced", name_of_x));
   }
   if (axes.empty()) axes.push_back(x.extent(x.rank() - 1) == 1 ? x.rank() - 1 : 0);
   return axes;
@@ -30,7 +35,7 @@ void run(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, co
     call.operand("x", x);
     call.operand("y", y);
     call.operand("indices", indices);
-    call.derived_ints("axes", [&] { return axes_of(x, y); });
+    call.derived_ints("axes", [&] { return axes_of(x, y, "reduce", "x", "y"); });
     call.word("mode", mode);
     say_common(call, options, x);
     call.user_code(options.epilogue);
@@ -47,6 +52,21 @@ void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y,
 void reduce(Context& context, ReduceMode mode, const Tensor& x, const Tensor& y, const Tensor& indices,
             const ReduceOptions& options, Stream stream) {
   run(context, mode, x, y, &indices, options, stream);
+}
+
+void reduce_backward(Context& context, ReduceMode mode, const Tensor& dy, const Tensor& dx,
+                     const ReduceBackwardOptions& options, Stream stream) {
+  run_call<"reduce_backward">(context, stream, [&](auto& call) {
+    call.operand("dy", dy);
+    call.operand("x", options.x);
+    call.operand("y", options.y);
+    call.operand("indices", options.indices);
+    call.operand("dx", dx);
+    call.derived_ints("axes", [&] { return axes_of(dx, dy, "reduce_backward", "dx", "dy"); });
+    call.word("mode", mode);
+    say_common(call, options, dx);
+    call.user_code(options.epilogue);
+  });
 }
 
 }  // namespace kiln

@@ -134,6 +134,8 @@
   algorithm(scatter_extremes) \
   algorithm(reduce_simple) \
   algorithm(reduce_blocks) \
+  algorithm(reduce_backward_simple) \
+  algorithm(reduce_backward_blocks) \
   algorithm(gemm_simple) \
   algorithm(gemm_tiled) \
   algorithm(gemm_splitk) \

@@ -51,6 +51,7 @@ PoolOptions options_of(const kiln_pool_options& given, int rank, const char* fun
 RecurrentOptions options_of(const kiln_recurrent_options& given, const char* function);
 RecurrentBackwardOptions options_of(const kiln_recurrent_backward_options& given, const char* function);
 ReduceOptions options_of(const kiln_reduce_options& given, const char* function);
+ReduceBackwardOptions options_of(const kiln_reduce_backward_options& given, const char* function);
 ResizeOptions options_of(const kiln_resize_options& given, const char* function);
 ScatterOptions options_of(const kiln_scatter_options& given, const char* function);
 SoftmaxOptions options_of(const kiln_softmax_options& given, const char* function);

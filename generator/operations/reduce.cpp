@@ -11,6 +11,7 @@
 #include "operations/axes.h"
 #include "operations/operations.h"
 #include "operations/pointwise.h"
+#include "operations/reduce_words.h"
 #include "operations/short_form.h"
 #include "operations/spatial.h"
 
@@ -28,19 +29,6 @@ constexpr std::array<std::pair<ReduceMode, std::string_view>, 9> modes = {{{add,
                                                                            {norm1, "norm1"},
                                                                            {norm2, "norm2"},
                                                                            {mul_no_zeros, "mul_no_zeros"}}};
-
-ReduceMode reduce_mode_of(const Request& request) {
-  for (const auto& [mode, word] : modes) {
-    if (word == request.word("mode")) return mode;
-  }
-  throw Error(ErrorCode::internal, "a reduce without a mode");
-}
-
-std::vector<std::string> words() {
-  std::vector<std::string> all;
-  for (const auto& [mode, word] : modes) all.emplace_back(word);
-  return all;
-}
 
 class ReduceOperation final : public Operation {
  public:
@@ -84,7 +72,7 @@ class ReduceOperation final : public Operation {
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
         axes_attribute({}, "the dimensions to reduce"),
-        {"mode", std::string("add"), Printing::always, words(), "how the elements are combined"},
+        {"mode", std::string("add"), Printing::always, reduce_mode_words(), "how the elements are combined"},
     };
     return definitions;
   }
@@ -123,6 +111,19 @@ class ReduceOperation final : public Operation {
 };
 
 }  // namespace
+
+ReduceMode reduce_mode_of(const Request& request) {
+  for (const auto& [mode, word] : modes) {
+    if (word == request.word("mode")) return mode;
+  }
+  throw Error(ErrorCode::internal, "a reduce without a mode");
+}
+
+std::vector<std::string> reduce_mode_words() {
+  std::vector<std::string> all;
+  for (const auto& [mode, word] : modes) all.emplace_back(word);
+  return all;
+}
 
 const Operation& reduce_operation() {
   static const ReduceOperation definition;

@@ -2,18 +2,7 @@
 //
 // From the prelude: MODE, WITH_INDICES.
 #include "lib/math.cuh"
-
-enum : int {  // as ReduceMode
-  REDUCE_ADD,
-  REDUCE_MUL,
-  REDUCE_MIN,
-  REDUCE_MAX,
-  REDUCE_AMAX,
-  REDUCE_MEAN,
-  REDUCE_NORM1,
-  REDUCE_NORM2,
-  REDUCE_MUL_NO_ZEROS,
-};
+#include "lib/reduce_modes.cuh"
 
 constexpr int NOWHERE = 0x7fffffff;  // the position of what no element gave
 

@@ -32,14 +32,14 @@ __device__ __forceinline__ Index offset_in_row(Index element) {
   }
 }
 
-// Number, in logical order, of element `element` of row `row`, of rows along dimension ALONG alone.
-template <int ALONG, int DIMENSION = RANK - 1>
+// Number, in logical order, of element `element` of row `row`.
+template <int DIMENSION = RANK - 1>
 __device__ __forceinline__ Index number_of(Index row, Index element) {
-  const auto extent = static_cast<Index>(EXTENTS[DIMENSION]);
-  if constexpr (DIMENSION == ALONG) {
-    return row * extent + element;
+  if constexpr (DIMENSION < 0) {
+    return 0;
   } else {
-    const Index coordinate = take_coordinate(row, extent);
-    return number_of<ALONG, DIMENSION - 1>(row, element) * extent + coordinate;
+    const auto extent = static_cast<Index>(EXTENTS[DIMENSION]);
+    const Index coordinate = AXES[DIMENSION] != 0 ? take_coordinate(element, extent) : take_coordinate(row, extent);
+    return number_of<DIMENSION - 1>(row, element) * extent + coordinate;
   }
 }

@@ -34,6 +34,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float probability = expf(user_entered(x[c * Index(stride)], 0, user) - maximum) / sum;
     const float gradient =
         target == IGNORE ? 0.0f : factor * by.gradient(probability, weight_of(weights, c), c == target);
-    store_element(dx + c * Index(dx_stride), number_of<AXIS>(row, c), gradient, 0, {alpha, beta, user});
+    store_element(dx + c * Index(dx_stride), number_of(row, c), gradient, 0, {alpha, beta, user});
   }
 }

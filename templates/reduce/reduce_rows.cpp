@@ -1,20 +1,21 @@
 #include "reduce/reduce_rows.h"
 
 #include "descriptor/prelude_and_launch.h"
+#include "kiln/generator/operations/reduce_backward.h"
 
 namespace kiln::descriptor {
 namespace {
 
 // i32 numbers of the elements of a row in logical order, as a tensor of strides.
-TensorSpec positions_of(const Reduce& reduce) {
-  TensorSpec positions{DType::i32, reduce.y.extents, reduce.y.strides, size_of(DType::i32)};
-  positions.extents.assign(positions.extents.size(), 1);
+TensorSpec positions_of(const std::vector<int64_t>& extents, const std::vector<int64_t>& axes) {
+  const std::vector<int64_t> ones(extents.size(), 1);
+  TensorSpec positions{DType::i32, ones, ones, size_of(DType::i32)};
   int64_t stride = 1;
-  for (size_t i = reduce.axes.size(); i-- > 0;) {
-    const auto axis = static_cast<size_t>(reduce.axes[i]);
-    positions.extents[axis] = reduce.x.extents[axis];
+  for (size_t i = axes.size(); i-- > 0;) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    positions.extents[axis] = extents[axis];
     positions.strides[axis] = stride;
-    stride *= reduce.x.extents[axis];
+    stride *= extents[axis];
   }
   return positions;
 }
@@ -29,7 +30,7 @@ ReduceRows ReduceRows::of(const Request& request) {
   indices.dtype = DType::i32;
   rows.operands = {{"x", reduce.x}, {"y", reduce.y}, {"indices", indices}};
   if (rows.with_indices) {
-    rows.operands.push_back({"position", positions_of(reduce)});
+    rows.operands.push_back({"position", positions_of(reduce.x.extents, reduce.axes)});
   } else {
     rows.operands.push_back({"position", reduce.y});  // counts nothing, and keeps no dimensions apart
   }
@@ -49,6 +50,55 @@ double ReduceRows::moved_bytes() const {
 void add_reduce(Prelude& prelude, const ReduceRows& rows) {
   prelude.constant("MODE", static_cast<int64_t>(rows.mode)).flag("WITH_INDICES", rows.with_indices);
   add_blend(prelude, rows.blend);
+}
+
+ReduceGradientRows ReduceGradientRows::of(const Request& request) {
+  const ReduceBackward gradient = ReduceBackward::of(request);
+  ReduceGradientRows rows;
+  // A stand-in for what is not read counts nothing, and keeps no dimensions apart.
+  const TensorSpec& stand_in = gradient.dy;
+  TensorSpec indices = gradient.indices.value_or(stand_in);
+  indices.dtype = DType::i32;
+  const TensorSpec position = gradient.indices ? positions_of(gradient.dx.extents, gradient.axes) : indices;
+  rows.operands = {{"dx", gradient.dx},
+                   {"dy", gradient.dy},
+                   {"x", gradient.x.value_or(stand_in)},
+                   {"y", gradient.y.value_or(stand_in)},
+                   {"indices", indices},
+                   {"position", position}};
+  rows.axes = gradient.axes;
+  rows.dynamic_batch = gradient.dynamic_batch;
+  rows.mode = gradient.mode;
+  rows.blend = gradient.blend;
+  return rows;
+}
+
+double ReduceGradientRows::moved_bytes() const {
+  const auto bytes_of = [&](size_t i) {
+    return static_cast<double>(operands[i].spec.elements()) * size_of(operands[i].spec.dtype);
+  };
+  double bytes = bytes_of(0) * (blend.beta == Scale::zero ? 1 : 2) + bytes_of(1);
+  if (gradient_reads_x(mode)) bytes += bytes_of(2);
+  if (gradient_reads_y(mode)) bytes += bytes_of(3);
+  if (has_indices(mode)) bytes += bytes_of(4);
+  return bytes;
+}
+
+void add_reduce_gradient(Prelude& prelude, const ReduceGradientRows& rows) {
+  prelude.constant("MODE", static_cast<int64_t>(rows.mode));
+  add_blend(prelude, rows.blend);
+}
+
+std::vector<Argument> reduce_gradient_arguments() {
+  return {OperandArgument{"dy"},
+          OperandArgument{"x"},
+          OperandArgument{"y"},
+          OperandArgument{"indices"},
+          OperandArgument{"dx"},
+          Scalar::alpha,
+          Scalar::beta,
+          UserArgument{},
+          Scalar::n};
 }
 
 }  // namespace kiln::descriptor

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "descriptor/rows.h"
 #include "kiln/generator/operations/reduce.h"
+#include "kiln/generator/program.h"
 
 namespace kiln::descriptor {
 
@@ -28,5 +30,23 @@ struct ReduceRows : Rows {
 
 /// MODE, WITH_INDICES, ALPHA and BETA.
 void add_reduce(Prelude& prelude, const ReduceRows& rows);
+
+/// Rows of a gradient: dx, dy, x, y and the indices (stand-ins for those that the mode does not read) and, as if it
+/// were an operand, the position of each element in its row.
+struct ReduceGradientRows : Rows {
+  static ReduceGradientRows of(const Request& request);
+
+  ReduceMode mode = ReduceMode::add;
+  Blend blend;
+
+  /// Bytes that have to move.
+  double moved_bytes() const;
+};
+
+/// MODE, ALPHA and BETA.
+void add_reduce_gradient(Prelude& prelude, const ReduceGradientRows& rows);
+
+/// The arguments of kernels of gradients.
+std::vector<Argument> reduce_gradient_arguments();
 
 }  // namespace kiln::descriptor

@@ -18,7 +18,7 @@ Program program(const Shape& shape, const ScatterProblem& problem, const Target&
   Prelude prelude = descriptor::rows_prelude(problem.lines);
   descriptor::add_simple_rows(prelude, problem.lines);
   descriptor::add_scatter(prelude, problem);
-  prelude.constant("THREADS", shape.threads).constant("ALONG", problem.axis);
+  prelude.constant("THREADS", shape.threads);
   return descriptor::program_of(
       emit.source(prelude),
       descriptor::scatter_launch(problem, "scatter_simple", shape.threads, problem.positions(), shape.threads));

@@ -26,5 +26,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     value = together(value, to_float(own_updates[i * Index(UPDATES_ALONG)]));
   }
   TY* const target = y + offset_of_row<Y_STRIDES>(line) + position * Index(Y_ALONG);
-  store_element(target, number_of<ALONG>(line, position), value, 0, {alpha, beta, user});
+  store_element(target, number_of(line, position), value, 0, {alpha, beta, user});
 }

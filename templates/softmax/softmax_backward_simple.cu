@@ -23,6 +23,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (Index i = 0; i < ROW; ++i) {
     const float element = to_float(y[i * Index(y_stride)]), by = user_entered(dy[i * Index(dy_stride)], 0, user);
     const float value = LOG ? by - expf(element) * sum : element * (by - sum);
-    store_element(dx + i * Index(dx_stride), number_of<AXIS>(row, i), value, 0, {alpha, beta, user});
+    store_element(dx + i * Index(dx_stride), number_of(row, i), value, 0, {alpha, beta, user});
   }
 }

@@ -21,6 +21,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (Index i = 0; i < ROW; ++i) {
     const float element = user_entered(x[i * Index(x_stride)], 0, user);
     const float value = LOG ? element - maximum - log_sum : expf(element - maximum) / sum;
-    store_element(y + i * Index(y_stride), number_of<AXIS>(row, i), value, 0, {alpha, beta, user});
+    store_element(y + i * Index(y_stride), number_of(row, i), value, 0, {alpha, beta, user});
   }
 }

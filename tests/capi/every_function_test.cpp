@@ -162,6 +162,8 @@ class EveryFunction : public CApi {
         nullptr);
     add("kiln_gather", kiln_gather, {"options", "stream"}, context_, &x_, &gather_indices_, &y_, &gather_options_,
         nullptr);
+    add("kiln_reduce_backward", kiln_reduce_backward, {"options", "stream"}, context_, KILN_REDUCE_ADD, &reduced_, &x_,
+        &reduce_backward_options_, nullptr);
     add("kiln_reduce", kiln_reduce, {"indices", "options", "stream"}, context_, KILN_REDUCE_MAX, &x_, &reduced_,
         &reduced_indices_, &reduce_options_, nullptr);
   }
@@ -370,6 +372,7 @@ class EveryFunction : public CApi {
   const kiln_scatter_options scatter_options_ = kiln_scatter_options_default();
   const kiln_gather_options gather_options_ = kiln_gather_options_default();
   const kiln_reduce_options reduce_options_ = kiln_reduce_options_default();
+  const kiln_reduce_backward_options reduce_backward_options_ = kiln_reduce_backward_options_default();
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();
   const kiln_cross_entropy_options cross_entropy_options_ = kiln_cross_entropy_options_default();

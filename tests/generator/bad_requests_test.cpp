@@ -59,6 +59,27 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"gather x=f32:4x5 indices=i32:3x2", "along dimension 1 x has extent 5 and indices 2"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    ReduceBackward, BadRequest,
+    testing::Values(Bad{"reduce_backward dy=f32:4x1 axes=1", "operand dx is missing"},
+                    Bad{"reduce_backward dy=f32:4x5 dx=f32:4x5 axes=1", "dy has extents 4x5, expected 4x1"},
+                    Bad{"reduce_backward dy=f32:4x1 dx=f32:4x5 axes=2", "axis 2 is outside"},
+                    Bad{"reduce_backward dy=f32:4x1 x=f32:4x5 dx=f32:4x5 axes=1",
+                        "operand x is given (the gradient of add reads dy)"},
+                    Bad{"reduce_backward dy=f32:4x1 dx=f32:4x5 axes=1 mode=norm1",
+                        "operand x is missing (the gradient of norm1 reads dy, x)"},
+                    Bad{"reduce_backward dy=f32:4x1 x=f32:4x5 axes=1 mode=norm2",
+                        "operand y is missing (the gradient of norm2 reads dy, x, y)"},
+                    Bad{"reduce_backward dy=f32:4x1 dx=f32:4x5 axes=1 mode=max",
+                        "operand indices is missing (the gradient of max reads dy, indices)"},
+                    Bad{"reduce_backward dy=f32:4x1 x=f32:4x6 dx=f32:4x5 axes=1 mode=norm1",
+                        "x has extents 4x6, expected 4x5"},
+                    Bad{"reduce_backward dy=f32:4x1 indices=i32:4x5 dx=f32:4x5 axes=1 mode=min",
+                        "indices has extents 4x5, expected 4x1"},
+                    Bad{"reduce_backward dy=f32:1x5 dx=f32:4x5 axes=0 n=?", "batch"},
+                    Bad{"reduce_backward dy=i32:4x1 dx=f32:4x5 axes=1", "dy is i32"},
+                    Bad{"reduce_backward dy=f32:4x1 dx=f32:4x5 axes=1 mode=median", "mode=median is unknown"}));
+
+INSTANTIATE_TEST_SUITE_P(
     Scatter, BadRequest,
     testing::Values(
         Bad{"scatter updates=f32:6x3 indices=i32:6x1", "operand y is missing"},

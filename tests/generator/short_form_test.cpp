@@ -45,6 +45,7 @@ TEST(ShortForm, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("cross_entropy_forward x=f16:8x10 reduction=sum n=?"), "cross entropy 8x10 f16 n=?, sum");
   EXPECT_EQ(of("cross_entropy_backward x=f32:8x10x3x3"), "gradient of cross entropy 8x10x3x3, mean");
   EXPECT_EQ(of("reduce x=f16:8x10 axes=1 mode=norm2"), "norm2 reduction 8x10 f16, axes 1");
+  EXPECT_EQ(of("reduce_backward dy=f32:8x1 dx=f32:8x10 axes=1 mode=mean"), "gradient of mean reduction 8x10, axes 1");
   EXPECT_EQ(of("dropout x=f16:8x10 n=?"), "dropout 8x10 f16 n=?");
   EXPECT_EQ(of("norm_forward x=f16:8x10 mode=rms epilogue=add activation=swish"),
             "rms normalisation 8x10 f16, axes 1, add, swish");

@@ -29,6 +29,7 @@
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/recurrent.h"
 #include "kiln/generator/operations/reduce.h"
+#include "kiln/generator/operations/reduce_backward.h"
 #include "kiln/generator/operations/resize.h"
 #include "kiln/generator/operations/resize_backward.h"
 #include "kiln/generator/operations/scatter.h"
@@ -83,6 +84,7 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"recurrent_forward", through<RecurrentForward>},
       {"recurrent_backward", through<RecurrentBackward>},
       {"reduce", through<Reduce>},
+      {"reduce_backward", through<ReduceBackward>},
       {"resize", through<Resize>},
       {"resize_backward", through<ResizeBackward>},
       {"softmax_backward", through<SoftmaxBackward>},

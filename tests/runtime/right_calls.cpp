@@ -150,6 +150,15 @@ void RightCalls::add_rows_and_elements(Calls& calls) const {
       2,
       true,
       true};
+  const Tensor positions(at(8192, {1, 5}).data(), i32, {1, 5}, contiguous);
+  calls["reduce_backward"] = {
+      "", {{"dy", sum}, {"x", a}, {"y", at(8192, {1, 5})}, {"dx", y}}, [](Context& k, const Tensors& t) {
+        reduce_backward(k, ReduceMode::norm2, t[0].tensor, t[3].tensor, {.x = t[1].tensor, .y = t[2].tensor});
+      }};
+  calls["reduce_backward, with indices"] = {
+      "reduce_backward", {{"dy", sum}, {"x", a}, {"indices", positions}, {"dx", y}}, [](Context& k, const Tensors& t) {
+        reduce_backward(k, ReduceMode::amax, t[0].tensor, t[3].tensor, {.x = t[1].tensor, .indices = t[2].tensor});
+      }};
   calls["dropout_forward"] = {"dropout", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) {
                                 dropout_forward(k, t[0].tensor, t[1].tensor);
                               }};

@@ -81,6 +81,14 @@ TEST_F(UserCodeOperations, Dropouts) {
   EXPECT_THAT(values(y_, 4), ElementsAre(1, 1, 1, 1));
 }
 
+TEST_F(UserCodeOperations, GradientsOfReductions) {
+  const Tensor dy(upload<float>({2, 3}), f32, {2, 1}, nc);
+  reduce_backward(context_, ReduceMode::mean, dy, y_, {.alpha = 2, .epilogue = gated(1)});
+  EXPECT_THAT(values(y_, 4), ElementsAre(5, 5, 31, 31));
+  reduce_backward(context_, ReduceMode::norm2, dy, y_, {.x = x_, .y = dy, .epilogue = gated(0)});
+  EXPECT_THAT(values(y_, 4), ElementsAre(2, 4, 30, 40));
+}
+
 TEST_F(UserCodeOperations, ReductionsWithAndWithoutIndices) {
   const Tensor sums = empty({2, 1}), at(upload<int32_t>({-9, -9}), i32, {2, 1}, nc);
   reduce(context_, ReduceMode::add, x_, sums, {.epilogue = gated(1)});

@@ -56,6 +56,18 @@ TEST(UserCodeOfReductions, IsRightInEveryKernel) {
       all);
 }
 
+TEST(UserCodeOfGradientsOfReductions, IsRightInEveryKernel) {
+  const std::vector<std::string> all = {"reduce_backward_simple", "reduce_backward_blocks"};
+  expect_served_right(
+      "reduce_backward dy=f16:3x5x1 x=f16:3x5x7 axes=2 mode=norm1 alpha=any beta=any epilogue=user:gated "
+      "epilogue.gate=f32:3x5x7 epilogue.bias=f16:1x5x1",
+      all);
+  expect_served_right(
+      "reduce_backward dy=f32:1x24x1x1 dx=f32:2x24x3x5:nhwc axes=0,2,3 mode=mean epilogue=user:gated "
+      "epilogue.gate=f32:2x24x3x5:nhwc epilogue.bias=f32:1x24x1x1",
+      all);
+}
+
 TEST(UserCodeOfScatter, IsRightInEveryKernel) {
   expect_served_right(
       "scatter updates=f32:31x7 indices=i32:31x1 y=f32:9x7 alpha=any beta=any epilogue=user:gated "

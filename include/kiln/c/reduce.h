@@ -1,4 +1,4 @@
-/* Reductions: one value of all elements along some dimensions. See kiln/kiln.h. */
+/* Reductions: one value of all elements along some dimensions, and their gradients. See kiln/kiln.h. */
 /* Made by scripts/c-api from capi/operations/reduce.txt and the definitions of the operations. */
 #pragma once
 
@@ -28,7 +28,7 @@ enum {
 typedef struct kiln_reduce_options {
   uint32_t size;
   float alpha;           /* Default 1. */
-  float beta;            /* Default 0: y is not read. */
+  float beta;            /* Default 0: the result is not read. */
   int32_t dynamic_batch; /* One kernel for every batch of a power-of-two bucket; the batch is not reduced then. */
   const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
 } kiln_reduce_options;
@@ -51,6 +51,36 @@ static inline kiln_reduce_options kiln_reduce_options_default(void) {
 KILN_API kiln_status kiln_reduce(kiln_context* context, kiln_reduce_mode mode, const kiln_tensor* x,
                                  const kiln_tensor* y, const kiln_tensor* indices, const kiln_reduce_options* options,
                                  kiln_stream stream);
+
+typedef struct kiln_reduce_backward_options {
+  uint32_t size;
+  float alpha;                /* Default 1. */
+  float beta;                 /* Default 0: the result is not read. */
+  int32_t dynamic_batch;      /* One kernel for every batch of a power-of-two bucket; the batch is not reduced then. */
+  const kiln_tensor* x;       /* For mul, mul_no_zeros, norm1, norm2 and amax: what was reduced; else NULL. */
+  const kiln_tensor* y;       /* For mul, mul_no_zeros and norm2: the result; else NULL. */
+  const kiln_tensor* indices; /* For min, max and amax: the positions that kiln_reduce() wrote; else NULL. */
+  const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
+} kiln_reduce_backward_options;
+
+static inline kiln_reduce_backward_options kiln_reduce_backward_options_default(void) {
+  kiln_reduce_backward_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues dx = epilogue(alpha * g + beta * dx) on `stream` and returns: g is the gradient of kiln_reduce() by x, of
+ * which dy is that of y.
+ *
+ * dx: 1 to 5 dimensions; dy, y, indices: in each the extent of dx, or 1; x: extents of dx. Any strides. With min, max
+ * and amax the gradient is that of the element that was picked. With mul an element that is 0 gets the product of the
+ * row's others. dx must not overlap other operands. Deterministic. `options` may be NULL. Errors, first call and
+ * threads as for kiln_conv_forward(). */
+KILN_API kiln_status kiln_reduce_backward(kiln_context* context, kiln_reduce_mode mode, const kiln_tensor* dy,
+                                          const kiln_tensor* dx, const kiln_reduce_backward_options* options,
+                                          kiln_stream stream);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -31,6 +31,7 @@
   operation(gather) \
   operation(scatter) \
   operation(reduce) \
+  operation(reduce_backward) \
   operation(gemm) \
   operation(cross_entropy_forward) \
   operation(cross_entropy_backward) \
