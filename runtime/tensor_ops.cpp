@@ -88,4 +88,18 @@ void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tenso
   run_op(context, mode, inputs, y, options, stream);
 }
 
+void tensor_op_backward(Context& context, TensorOpMode mode, TensorOpInput input, const Tensor& dy, const Tensor& dx,
+                        const TensorOpBackwardOptions& options, Stream stream) {
+  run_call<"tensor_op_backward">(context, stream, [&](auto& call) {
+    call.operand("dy", dy);
+    call.operand("a", options.a);
+    call.operand("b", options.b);
+    call.operand("dx", dx);
+    call.word("mode", mode);
+    call.word("input", input);
+    say_common(call, options, dy);
+    call.user_code(options.epilogue);
+  });
+}
+
 }  // namespace kiln

@@ -126,6 +126,9 @@
   algorithm(tensor_op_simple) \
   algorithm(tensor_op_vector) \
   algorithm(tensor_op_transposed) \
+  algorithm(tensor_op_backward_simple) \
+  algorithm(tensor_op_backward_vector) \
+  algorithm(tensor_op_backward_blocks) \
   algorithm(gather_simple) \
   algorithm(gather_vector) \
   algorithm(scatter_simple) \

@@ -57,5 +57,6 @@ ScatterOptions options_of(const kiln_scatter_options& given, const char* functio
 SoftmaxOptions options_of(const kiln_softmax_options& given, const char* function);
 TransformOptions options_of(const kiln_transform_options& given, const char* function);
 TensorOpOptions options_of(const kiln_tensor_op_options& given, const char* function);
+TensorOpBackwardOptions options_of(const kiln_tensor_op_backward_options& given, const char* function);
 
 }  // namespace kiln::capi

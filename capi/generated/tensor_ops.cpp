@@ -11,6 +11,7 @@
 namespace kiln::capi {
 
 static_assert(KILN_TENSOR_SELECT == static_cast<int>(TensorOpMode::select), "the words stand in one order");
+static_assert(KILN_TENSOR_OP_C == static_cast<int>(TensorOpInput::c), "the words stand in one order");
 
 TransformOptions options_of(const kiln_transform_options& given, const char* function) {
   require_zero(given.reserved, function, "reserved");
@@ -30,6 +31,17 @@ TensorOpOptions options_of(const kiln_tensor_op_options& given, const char* func
   options.alpha = given.alpha;
   options.beta = given.beta;
   options.dynamic_batch = flag(given.dynamic_batch, function, "dynamic_batch");
+  options.epilogue = epilogue_of(given.epilogue);
+  return options;
+}
+
+TensorOpBackwardOptions options_of(const kiln_tensor_op_backward_options& given, const char* function) {
+  TensorOpBackwardOptions options;
+  options.alpha = given.alpha;
+  options.beta = given.beta;
+  options.dynamic_batch = flag(given.dynamic_batch, function, "dynamic_batch");
+  options.a = optional_of(given.a, function, "a");
+  options.b = optional_of(given.b, function, "b");
   options.epilogue = epilogue_of(given.epilogue);
   return options;
 }
@@ -95,5 +107,21 @@ kiln_status kiln_tensor_op(kiln_context* context, kiln_tensor_op_mode mode, cons
     kiln::capi::tensor_op(*context->context, of_mode, tensor_of(a, function, "a"), optional_of(b, function, "b"),
                           optional_of(c, function, "c"), tensor_of(y, function, "y"), options_of(given, function),
                           stream);
+  });
+}
+
+kiln_status kiln_tensor_op_backward(kiln_context* context, kiln_tensor_op_mode mode, kiln_tensor_op_input input,
+                                    const kiln_tensor* dy, const kiln_tensor* dx,
+                                    const kiln_tensor_op_backward_options* options, kiln_stream stream) {
+  return guarded([&] {
+    const char* const function = "kiln_tensor_op_backward";
+    require(context, function, "context");
+    const kiln::TensorOpMode of_mode = word_of<kiln::TensorOpMode>(mode, KILN_TENSOR_SELECT, function, "the mode",
+                                                                   "use KILN_TENSOR_ADD or another of these");
+    const kiln::TensorOpInput of_input = word_of<kiln::TensorOpInput>(
+        input, KILN_TENSOR_OP_C, function, "the input", "use KILN_TENSOR_OP_A, KILN_TENSOR_OP_B or KILN_TENSOR_OP_C");
+    const kiln_tensor_op_backward_options given = read(options, kiln_tensor_op_backward_options_default(), function);
+    kiln::tensor_op_backward(*context->context, of_mode, of_input, tensor_of(dy, function, "dy"),
+                             tensor_of(dx, function, "dx"), options_of(given, function), stream);
   });
 }

@@ -10,6 +10,7 @@
 #include "operations/pointwise.h"
 #include "operations/short_form.h"
 #include "operations/spatial.h"
+#include "operations/tensor_op_words.h"
 
 namespace kiln {
 namespace {
@@ -38,13 +39,6 @@ const Mode& entry_of(TensorOpMode mode) {
   if (index < modes.size()) return modes[index];
   throw Error(ErrorCode::invalid_argument, fmt::format("tensor_op: there is no mode {}", static_cast<int>(mode)),
               "give one of TensorOpMode");
-}
-
-TensorOpMode tensor_op_mode_of(const Request& request) {
-  for (const Mode& mode : modes) {
-    if (mode.name == request.word("mode")) return mode.mode;
-  }
-  throw Error(ErrorCode::internal, "a tensor_op without a mode");
 }
 
 // An input of some modes.
@@ -90,7 +84,7 @@ class TensorOpOperation final : public Operation {
 
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
-        {"mode", std::string("add"), Printing::always, words(), "what is computed"},
+        {"mode", std::string("add"), Printing::always, tensor_op_mode_words(), "what is computed"},
     };
     return definitions;
   }
@@ -140,16 +134,22 @@ class TensorOpOperation final : public Operation {
   }
 
   Work work(const Request& request) const override { return pointwise_work(request, 1); }
-
- private:
-  static std::vector<std::string> words() {
-    std::vector<std::string> all;
-    for (const Mode& mode : modes) all.emplace_back(mode.name);
-    return all;
-  }
 };
 
 }  // namespace
+
+TensorOpMode tensor_op_mode_of(const Request& request) {
+  for (const Mode& mode : modes) {
+    if (mode.name == request.word("mode")) return mode.mode;
+  }
+  throw Error(ErrorCode::internal, "a tensor_op without a mode");
+}
+
+std::vector<std::string> tensor_op_mode_words() {
+  std::vector<std::string> all;
+  for (const Mode& mode : modes) all.emplace_back(mode.name);
+  return all;
+}
 
 const Operation& tensor_op_operation() {
   static const TensorOpOperation definition;

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "kiln/context.h"
 #include "kiln/epilogue.h"
+#include "kiln/generator/operations/tensor_op_backward.h"
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/tensor.h"
 
@@ -71,5 +73,26 @@ void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tenso
                const TensorOpOptions& options = {}, Stream stream = nullptr);
 void tensor_op(Context& context, TensorOpMode mode, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& y,
                const TensorOpOptions& options = {}, Stream stream = nullptr);
+
+struct TensorOpBackwardOptions {
+  std::optional<Tensor> a{}, b{};  ///< The inputs that the gradient reads.
+  float alpha = 1;
+  float beta = 0;              ///< Not 0: what dx held before is read.
+  bool dynamic_batch = false;  ///< One kernel for every batch of a power-of-two bucket; not where dx repeats along it.
+  Epilogue epilogue = {};      ///< User code only: expression().
+};
+
+/// Enqueues dx = epilogue(alpha * g + beta * dx) on `stream` and returns without waiting: g is the gradient of
+/// tensor_op() by one input, of which dy is that of y. TensorOpBackward
+/// (kiln/generator/operations/tensor_op_backward.h) has the formulas, and which inputs are read.
+///
+/// dy: 1 to 5 dimensions. a, b, dx: in each dimension the extent of dy, or 1, along which inputs repeat and gradients
+/// are added up. f32, f16 and bf16, of each operand for itself; any strides. Bitwise reproducible: sums that blocks
+/// share are merged in a fixed order. dx must not overlap other operands.
+///
+/// Throws Error(invalid_argument), nothing enqueued, for modes without such a gradient, inputs that are missing or not
+/// read, and extents that do not fit. First call and threads as for conv_forward().
+void tensor_op_backward(Context& context, TensorOpMode mode, TensorOpInput input, const Tensor& dy, const Tensor& dx,
+                        const TensorOpBackwardOptions& options = {}, Stream stream = nullptr);
 
 }  // namespace kiln

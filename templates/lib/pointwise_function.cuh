@@ -2,6 +2,7 @@
 #include "lib/activation.cuh"
 #include "lib/dropout.cuh"
 #include "lib/tensor_op.cuh"
+#include "lib/tensor_op_gradient.cuh"
 
 enum : int {  // as PointwiseFunction of templates/pointwise/pointwise_problem.h
   FUNCTION_ACTIVATION,
@@ -11,6 +12,7 @@ enum : int {  // as PointwiseFunction of templates/pointwise/pointwise_problem.h
   FUNCTION_SET,
   FUNCTION_TENSOR_OP,
   FUNCTION_DROPOUT,
+  FUNCTION_TENSOR_OP_GRADIENT,
 };
 
 // Operation::scalars() and Operation::integers() of the call.
@@ -30,5 +32,9 @@ __device__ __forceinline__ float pointwise_function(float a, float b, float c, c
   }
   if constexpr (FUNCTION == FUNCTION_TRANSFORM) return a;
   if constexpr (FUNCTION == FUNCTION_SET) return n[0];
+  if constexpr (FUNCTION == FUNCTION_TENSOR_OP_GRADIENT) {  // a: dy, behind it what is read
+    constexpr bool READS_A = gradient_reads_a<MODE>();
+    return tensor_op_gradient<MODE>(a, READS_A ? b : 0.0f, READS_A ? c : b);
+  }
   return tensor_op<MODE>(a, b, c);  // FUNCTION_TENSOR_OP
 }

@@ -9,7 +9,9 @@
 #include "kiln/generator/operation.h"
 #include "kiln/generator/operations/activation.h"
 #include "kiln/generator/operations/gather.h"
+#include "kiln/generator/operations/tensor_op_backward.h"
 #include "kiln/generator/operations/tensor_ops.h"
+#include "pointwise/gradient_rows.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -34,6 +36,10 @@ void set_function(const Request& request, PointwiseProblem& problem) {
   } else if (request.operation == "tensor_op") {
     problem.function = PointwiseFunction::op;
     problem.mode = static_cast<int>(TensorOp::of(request).mode);
+  } else if (request.operation == "tensor_op_backward") {
+    const TensorOpBackward view = TensorOpBackward::of(request);
+    problem.function = PointwiseFunction::op_gradient;
+    problem.mode = gradient_code(view);
   } else if (request.operation == "dropout") {
     problem.function = PointwiseFunction::dropout;
     problem.numbered = true;

@@ -19,7 +19,8 @@ enum class PointwiseFunction {
   transform,
   set,
   op,
-  dropout
+  dropout,
+  op_gradient
 };
 
 /// Dimensions that the elements of all operands are counted along, innermost first.

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "descriptor/prelude_and_launch.h"
 #include "descriptor/streaming_estimate.h"
@@ -118,8 +120,15 @@ Estimate predict(const Shape& shape, const PointwiseProblem& problem, const Targ
   return descriptor::streaming_estimate(work, target.arch, device);
 }
 
-Algorithm vectors(const std::string& operation) {
+using WhyNot = std::optional<std::string>;
+WhyNot serves_all(const PointwiseProblem&, const Target&) {
+  return std::nullopt;
+}
+
+Algorithm vectors(const std::string& operation,
+                  WhyNot (*why_not)(const PointwiseProblem&, const Target&) = serves_all) {
   return describe<Shape, PointwiseProblem>(operation + "_vector", operation, "pointwise/pointwise_vector.cu")
+      .applies(why_not)
       .takes_prologue()
       .param("VECTOR", &Shape::vector, {4, 8, 2, 16, 1})
       .param("ITEMS", &Shape::items, {1, 2, 4})
@@ -155,6 +164,13 @@ Algorithm tensor_set_vector() {
 Algorithm tensor_op_vector() {
   using namespace pointwise_vector_descriptor;
   return vectors("tensor_op");
+}
+Algorithm tensor_op_backward_vector() {
+  using namespace pointwise_vector_descriptor;
+  return vectors("tensor_op_backward", [](const PointwiseProblem& problem, const Target&) -> WhyNot {
+    if (problem.operands.front().spec.extents == problem.result().extents) return std::nullopt;
+    return "gradients are added up";
+  });
 }
 Algorithm dropout_vector() {
   using namespace pointwise_vector_descriptor;

@@ -156,6 +156,8 @@ class EveryFunction : public CApi {
     add("kiln_tensor_set", kiln_tensor_set, {"stream"}, context_, &y_, 2, nullptr);
     add("kiln_tensor_set_with_epilogue", kiln_tensor_set_with_epilogue, {"epilogue", "stream"}, context_, &y_, 2,
         doubled_, nullptr);
+    add("kiln_tensor_op_backward", kiln_tensor_op_backward, {"options", "stream"}, context_, KILN_TENSOR_NEG,
+        KILN_TENSOR_OP_A, &dy_, &y_, &op_backward_options_, nullptr);
     add("kiln_tensor_op", kiln_tensor_op, {"options", "stream"}, context_, KILN_TENSOR_SELECT, &x_, &dy_, &x_, &y_,
         &op_options_, nullptr);
     add("kiln_scatter", kiln_scatter, {"options", "stream"}, context_, &x_, &gather_indices_, &y_, &scatter_options_,
@@ -374,6 +376,7 @@ class EveryFunction : public CApi {
   const kiln_reduce_options reduce_options_ = kiln_reduce_options_default();
   const kiln_reduce_backward_options reduce_backward_options_ = kiln_reduce_backward_options_default();
   const kiln_tensor_op_options op_options_ = kiln_tensor_op_options_default();
+  const kiln_tensor_op_backward_options op_backward_options_ = kiln_tensor_op_backward_options_default();
   const kiln_gemm_options gemm_options_ = kiln_gemm_options_default();
   const kiln_cross_entropy_options cross_entropy_options_ = kiln_cross_entropy_options_default();
   const kiln_tensor matrices_ = tensor(upload(wave(6)), {1, 2, 3}), matrices_gradient_ = tensor(result_, {1, 2, 3});

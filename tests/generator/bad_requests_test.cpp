@@ -59,6 +59,24 @@ INSTANTIATE_TEST_SUITE_P(
                     Bad{"gather x=f32:4x5 indices=i32:3x2", "along dimension 1 x has extent 5 and indices 2"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    TensorOpBackward, BadRequest,
+    testing::Values(Bad{"tensor_op_backward dy=f32:4x5 mode=add", "operand dx is missing"},
+                    Bad{"tensor_op_backward dy=f32:4x5 dx=f32:4x5 mode=mul",
+                        "operand b is missing (the gradient of mul by a reads it)"},
+                    Bad{"tensor_op_backward dy=f32:4x5 a=f32:4x5 b=f32:4x5 mode=mul",
+                        "operand a is given (the gradient of mul by a does not read it)"},
+                    Bad{"tensor_op_backward dy=f32:4x5 dx=f32:4x5 mode=lt", "lt has no gradient by a (it is 0)"},
+                    Bad{"tensor_op_backward dy=f32:4x5 dx=f32:4x5 mode=select",
+                        "select has no gradient by a (it is 0)"},
+                    Bad{"tensor_op_backward dy=f32:4x5 dx=f32:4x5 mode=exp input=b",
+                        "exp has no gradient by b (it has no such input)"},
+                    Bad{"tensor_op_backward dy=f32:4x5 dx=f32:4x5 mode=add input=d", "input=d is unknown"},
+                    Bad{"tensor_op_backward dy=f32:4x5 dx=f32:4x2 mode=add", "dx has extents 4x2, expected 4x5"},
+                    Bad{"tensor_op_backward dy=f32:4x5 b=f32:5 dx=f32:4x5 mode=mul", "b has extents 5, expected 4x5"},
+                    Bad{"tensor_op_backward dy=f32:4x5 dx=f32:1x5 mode=add n=?", "batch"},
+                    Bad{"tensor_op_backward dy=i32:4x5 dx=f32:4x5 mode=add", "dy is i32"}));
+
+INSTANTIATE_TEST_SUITE_P(
     ReduceBackward, BadRequest,
     testing::Values(Bad{"reduce_backward dy=f32:4x1 axes=1", "operand dx is missing"},
                     Bad{"reduce_backward dy=f32:4x5 dx=f32:4x5 axes=1", "dy has extents 4x5, expected 4x1"},

@@ -76,6 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
         Limit{"softmax_forward x=f32:3x1x1x1x4", "softmax_forward x=f32:3x1x1x1x1x4", "x has 6 dimensions"},
         Limit{"gather x=f32:3x1x1x1x4 indices=i32:1x1x1x1x4", "gather x=f32:3x1x1x1x1x4 indices=i32:1x1x1x1x1x4",
               "x has 6 dimensions"},
+        Limit{"tensor_op_backward dy=f32:3x1x1x1x4 dx=f32:3x1x1x1x4 mode=add",
+              "tensor_op_backward dy=f32:3x1x1x1x1x4 dx=f32:3x1x1x1x1x4 mode=add", "dy has 6 dimensions"},
         Limit{"tensor_op a=f32:3x1x1x1x4 b=f32:3x1x1x1x4 mode=add",
               "tensor_op a=f32:3x1x1x1x1x4 b=f32:3x1x1x1x1x4 mode=add", "a has 6 dimensions"},
         Limit{"reduce x=f32:3x1x1x1x4 axes=0", "reduce x=f32:3x1x1x1x1x4 axes=0", "x has 6 dimensions"}));

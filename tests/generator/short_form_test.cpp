@@ -40,6 +40,8 @@ TEST(ShortForm, SaysWhatMattersInFewWords) {
   EXPECT_EQ(of("tensor_transform x=f32:1x3x7x7 y=i8:1x3x7x7:nhwc"), "transform 1x3x7x7 -> 1x3x7x7 i8 nhwc");
   EXPECT_EQ(of("tensor_set y=f16:4x10"), "set 4x10 f16");
   EXPECT_EQ(of("tensor_op a=f32:4x1 b=f32:4x10 mode=add"), "tensor add 4x10");
+  EXPECT_EQ(of("tensor_op_backward dy=f32:4x10 a=f32:4x10 dx=f32:4x1 mode=mul input=b"),
+            "gradient of tensor mul 4x10, by b");
   EXPECT_EQ(of("gemm a=f16:2x8x64 b=f16:1x64x10 c=f32:2x8x10 epilogue=bias+relu"),
             "gemm 2x8x64 by 1x64x10 f16 (c f32), bias+relu");
   EXPECT_EQ(of("cross_entropy_forward x=f16:8x10 reduction=sum n=?"), "cross entropy 8x10 f16 n=?, sum");

@@ -35,6 +35,7 @@
 #include "kiln/generator/operations/scatter.h"
 #include "kiln/generator/operations/softmax_backward.h"
 #include "kiln/generator/operations/softmax_forward.h"
+#include "kiln/generator/operations/tensor_op_backward.h"
 #include "kiln/generator/operations/tensor_ops.h"
 #include "kiln/generator/operations/unpool_backward.h"
 #include "request_suites.h"
@@ -90,6 +91,7 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"softmax_backward", through<SoftmaxBackward>},
       {"softmax_forward", through<SoftmaxForward>},
       {"tensor_op", through<TensorOp>},
+      {"tensor_op_backward", through<TensorOpBackward>},
       {"tensor_set", through<TensorSet>},
       {"tensor_transform", through<TensorTransform>},
       {"unpool_backward", through<UnpoolBackward>}};

@@ -159,6 +159,10 @@ void RightCalls::add_rows_and_elements(Calls& calls) const {
       "reduce_backward", {{"dy", sum}, {"x", a}, {"indices", positions}, {"dx", y}}, [](Context& k, const Tensors& t) {
         reduce_backward(k, ReduceMode::amax, t[0].tensor, t[3].tensor, {.x = t[1].tensor, .indices = t[2].tensor});
       }};
+  calls["tensor_op_backward"] = {"", {{"dy", b}, {"a", a}, {"dx", y}}, [](Context& k, const Tensors& t) {
+                                   tensor_op_backward(k, TensorOpMode::exp, TensorOpInput::a, t[0].tensor, t[2].tensor,
+                                                      {.a = t[1].tensor});
+                                 }};
   calls["dropout_forward"] = {"dropout", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) {
                                 dropout_forward(k, t[0].tensor, t[1].tensor);
                               }};

@@ -89,6 +89,14 @@ TEST_F(UserCodeOperations, GradientsOfReductions) {
   EXPECT_THAT(values(y_, 4), ElementsAre(2, 4, 30, 40));
 }
 
+TEST_F(UserCodeOperations, GradientsOfTensorFunctions) {
+  tensor_op_backward(context_, TensorOpMode::neg, TensorOpInput::a, x_, y_, {.epilogue = gated(1)});
+  EXPECT_THAT(values(y_, 4), ElementsAre(-1, -3, -29, -39));
+  const Tensor sums = empty({2, 1});
+  tensor_op_backward(context_, TensorOpMode::mul, TensorOpInput::a, x_, sums, {.b = x_, .epilogue = gated(1)});
+  EXPECT_THAT(values(sums, 2), ElementsAre(11, 251));
+}
+
 TEST_F(UserCodeOperations, ReductionsWithAndWithoutIndices) {
   const Tensor sums = empty({2, 1}), at(upload<int32_t>({-9, -9}), i32, {2, 1}, nc);
   reduce(context_, ReduceMode::add, x_, sums, {.epilogue = gated(1)});

@@ -68,6 +68,17 @@ TEST(UserCodeOfGradientsOfReductions, IsRightInEveryKernel) {
       all);
 }
 
+TEST(UserCodeOfGradientsOfTensorFunctions, IsRightInEveryKernel) {
+  expect_served_right(
+      "tensor_op_backward dy=f16:3x5x7 a=f16:3x5x7 mode=abs alpha=any beta=any epilogue=user:gated "
+      "epilogue.gate=f32:3x5x7 epilogue.bias=f16:1x5x1",
+      {"tensor_op_backward_simple", "tensor_op_backward_vector"});
+  expect_served_right(
+      "tensor_op_backward dy=f32:2x24x3x5:nhwc b=f32:2x24x3x5:nhwc dx=f32:1x24x1x1 mode=mul epilogue=user:gated "
+      "epilogue.gate=f32:1x24x1x1 epilogue.bias=f32:1x24x1x1",
+      {"tensor_op_backward_simple", "tensor_op_backward_blocks"});
+}
+
 TEST(UserCodeOfScatter, IsRightInEveryKernel) {
   expect_served_right(
       "scatter updates=f32:31x7 indices=i32:31x1 y=f32:9x7 alpha=any beta=any epilogue=user:gated "

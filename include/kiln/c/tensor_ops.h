@@ -14,7 +14,7 @@ extern "C" {
 typedef struct kiln_transform_options {
   uint32_t size;
   float alpha;                      /* Default 1. */
-  float beta;                       /* Default 0: y is not read. */
+  float beta;                       /* Default 0: the result is not read. */
   float value;                      /* Value of the padding. Default 0. */
   int64_t pad_begin[KILN_MAX_RANK]; /* Elements before x in each of its dimensions. Default 0. */
   int64_t pad_end[KILN_MAX_RANK];   /* Elements behind it. Default 0. */
@@ -83,7 +83,7 @@ enum {
 typedef struct kiln_tensor_op_options {
   uint32_t size;
   float alpha;                   /* Default 1. */
-  float beta;                    /* Default 0: y is not read. */
+  float beta;                    /* Default 0: the result is not read. */
   int32_t dynamic_batch;         /* One kernel for every batch of a power-of-two bucket. */
   const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
 } kiln_tensor_op_options;
@@ -104,6 +104,38 @@ static inline kiln_tensor_op_options kiln_tensor_op_options_default(void) {
 KILN_API kiln_status kiln_tensor_op(kiln_context* context, kiln_tensor_op_mode mode, const kiln_tensor* a,
                                     const kiln_tensor* b, const kiln_tensor* c, const kiln_tensor* y,
                                     const kiln_tensor_op_options* options, kiln_stream stream);
+
+/* Inputs of kiln_tensor_op(). */
+typedef int32_t kiln_tensor_op_input;
+enum { KILN_TENSOR_OP_A = 0, KILN_TENSOR_OP_B = 1, KILN_TENSOR_OP_C = 2 };
+
+typedef struct kiln_tensor_op_backward_options {
+  uint32_t size;
+  float alpha;           /* Default 1. */
+  float beta;            /* Default 0: the result is not read. */
+  int32_t dynamic_batch; /* One kernel for every batch of a power-of-two bucket; not where dx repeats along it. */
+  const kiln_tensor* a;  /* The input, if the gradient reads it; else NULL. */
+  const kiln_tensor* b;
+  const kiln_epilogue* epilogue; /* User code only. Default NULL: none. */
+} kiln_tensor_op_backward_options;
+
+static inline kiln_tensor_op_backward_options kiln_tensor_op_backward_options_default(void) {
+  kiln_tensor_op_backward_options options;
+  memset(&options, 0, sizeof options);
+  options.size = (uint32_t)sizeof options;
+  options.alpha = 1;
+  return options;
+}
+
+/* Enqueues dx = epilogue(alpha * g + beta * dx) on `stream`: g is the gradient of kiln_tensor_op() by that input, of
+ * which dy is that of y.
+ *
+ * dy: 1 to 5 dimensions; a, b, dx: in each the extent of dy, or 1, along which inputs repeat and gradients are added
+ * up. Reads a: mul and div by b, min, max, pow, select, and functions of one input but neg. Reads b: mul by a, div,
+ * min, max, pow. Any strides. dx must not overlap other operands. Deterministic. `options` may be NULL. */
+KILN_API kiln_status kiln_tensor_op_backward(kiln_context* context, kiln_tensor_op_mode mode,
+                                             kiln_tensor_op_input input, const kiln_tensor* dy, const kiln_tensor* dx,
+                                             const kiln_tensor_op_backward_options* options, kiln_stream stream);
 
 #ifdef __cplusplus
 } /* extern "C" */

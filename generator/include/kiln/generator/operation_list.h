@@ -23,6 +23,7 @@
   operation(tensor_transform) \
   operation(tensor_set) \
   operation(tensor_op) \
+  operation(tensor_op_backward) \
   operation(grid_sample) \
   operation(grid_sample_backward_data) \
   operation(grid_sample_backward_grid) \

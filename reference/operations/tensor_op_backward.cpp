@@ -1,0 +1,147 @@
+// Reference of tensor_op_backward: the gradient of each element, added up where the input repeats.
+#include "kiln/generator/operations/tensor_op_backward.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "evaluator.h"
+#include "kiln/reference/tensor_memory.h"
+#include "operations/bounded.h"
+#include "operations/norm.h"
+
+namespace kiln::reference {
+namespace {
+
+using enum TensorOpMode;
+
+// Relative errors of functions in units of 2^-24, as in the reference of tensor_op.
+constexpr double exp_error = 4, log_error = 4, pow_error = 10;
+
+Bounded exact(double value) {
+  return {value, 0};
+}
+
+Bounded relative(double value, double error) {
+  if (std::isfinite(value) && std::fabs(value) > largest_sum) return {value, Bounded::unknown};
+  return {value, std::isfinite(value) ? error * unit * std::fabs(value) + 0x1p-125 : 0};
+}
+
+// A quotient by a number without an error.
+Bounded quotient(Bounded a, double b) {
+  const double value = a.value / b;
+  if (std::isinf(a.error)) return {value, Bounded::unknown};
+  if (!std::isfinite(value)) return {value, 0};
+  if (std::fabs(value) > largest_sum) return {value, Bounded::unknown};
+  return {value, (b == 0 || std::isinf(b) ? 0 : a.error / std::fabs(b)) + unit * std::fabs(value) + 0x1p-125};
+}
+
+double sign(double x) {
+  return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
+}
+
+// Share of an input in a minimum or a maximum: `is_other`, whether the other one is picked.
+double share(bool is_other, bool are_equal) {
+  return is_other ? 0 : are_equal ? 0.5 : 1;
+}
+
+// The factor of dy, or nothing where the gradient is 0 whatever dy is.
+std::optional<Bounded> factor_of(TensorOpMode mode, bool by_a, double a, double b) {
+  switch (mode) {
+    case mul:
+      return exact(by_a ? b : a);
+    case min:
+      return exact(share(by_a ? a > b : b > a, a == b));
+    case max:
+      return exact(share(by_a ? a < b : b < a, a == b));
+    case pow: {
+      if (by_a && b == 0) return std::nullopt;
+      if (by_a) {
+        const double less = static_cast<float>(b - 1);  // one rounding, which moves the power
+        const double power = std::pow(a, b - 1), moved = std::fabs(std::pow(a, less) - power);
+        Bounded rounded = relative(power, pow_error);
+        if (std::isfinite(moved)) rounded.error += moved;
+        return product(exact(b), rounded);
+      }
+      if (a == 0 && b >= 0) return std::nullopt;
+      return product(relative(std::pow(a, b), pow_error), relative(std::log(a), log_error));
+    }
+    case sqrt:
+      return relative(0.5 / std::sqrt(a), 4);
+    case exp:
+      return relative(std::exp(a), exp_error);
+    case abs:
+      return exact(sign(a));
+    default:
+      return exact(1);
+  }
+}
+
+Bounded gradient(TensorOpMode mode, TensorOpInput by, double dy, double a, double b) {
+  const bool by_a = by == TensorOpInput::a;
+  switch (mode) {
+    case add:
+      return exact(dy);
+    case sub:
+      return exact(by_a ? dy : -dy);
+    case neg:
+      return exact(-dy);
+    case div:
+      return by_a ? quotient(exact(dy), b) : product(exact(-dy), quotient(quotient(exact(a), b), b));
+    case log:
+      return quotient(exact(dy), a);
+    case select:
+      return exact((a != 0) == (by == TensorOpInput::b) ? dy : 0);
+    default:
+      break;
+  }
+  const std::optional<Bounded> factor = factor_of(mode, by_a, a, b);
+  if (!factor) return exact(0);
+  if ((mode == min || mode == max) && factor->value == 0) return exact(0);
+  return product(exact(dy), *factor);
+}
+
+class TensorOpBackwardEvaluator final : public Oracle::Evaluator {
+ public:
+  TensorOpBackwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
+      : Evaluator(std::move(call), bindings, output), view_(TensorOpBackward::of(request())), dy_(tensor("dy")) {
+    if (view_.a) a_.emplace(*view_.a, tensor("a"));
+    if (view_.b) b_.emplace(*view_.b, tensor("b"));
+    row_ = view_.dy;
+    for (size_t d = 0; d < row_.extents.size(); ++d) {
+      if (view_.dx.extents[d] == row_.extents[d]) row_.extents[d] = 1;
+    }
+    adds_ = !view_.axes().empty();
+  }
+
+ protected:
+  Expected operation_at(std::span<const int64_t> coordinate) const override {
+    if (!adds_) return gradient_at(coordinate).expected();
+    BoundedSum sum;
+    for_each_coordinate(row_, [&](std::span<const int64_t> along) {
+      Coordinate at(coordinate.begin(), coordinate.end());
+      for (size_t d = 0; d < at.size(); ++d) at[d] += along[d];
+      sum.add(gradient_at(at));
+    });
+    return sum.result().expected();
+  }
+
+ private:
+  Bounded gradient_at(std::span<const int64_t> at) const {
+    return gradient(view_.mode, view_.input, dy_[at], a_ ? (*a_)[at] : 0, b_ ? (*b_)[at] : 0);
+  }
+
+  TensorOpBackward view_;
+  Tensor dy_;
+  std::optional<Repeating> a_, b_;
+  TensorSpec row_;  // the elements that are added up for one
+  bool adds_ = false;
+};
+
+}  // namespace
+
+Reference tensor_op_backward_reference() {
+  return {.evaluator = make_evaluator<TensorOpBackwardEvaluator>};
+}
+
+}  // namespace kiln::reference
