@@ -102,6 +102,11 @@
   algorithm(resize_backward_simple) \
   algorithm(resize_backward_nchw) \
   algorithm(resize_backward_nhwc) \
+  algorithm(im2col_simple) \
+  algorithm(im2col_nchw) \
+  algorithm(im2col_nhwc) \
+  algorithm(col2im_simple) \
+  algorithm(col2im_gather) \
   algorithm(softmax_simple) \
   algorithm(softmax_warp) \
   algorithm(softmax_block) \

@@ -10,6 +10,7 @@
 #include "kiln/gather.h"
 #include "kiln/gemm.h"
 #include "kiln/grid_sample.h"
+#include "kiln/im2col.h"
 #include "kiln/kiln.h"
 #include "kiln/local_conv.h"
 #include "kiln/local_norm.h"
@@ -40,6 +41,7 @@ DropoutOptions options_of(const kiln_dropout_options& given, const char* functio
 GatherOptions options_of(const kiln_gather_options& given, const char* function);
 GemmOptions options_of(const kiln_gemm_options& given, const char* function);
 GridSampleOptions options_of(const kiln_grid_sample_options& given, const char* function);
+Im2colOptions options_of(const kiln_im2col_options& given, int rank, const char* function);
 LocalConvOptions options_of(const kiln_local_conv_options& given, int rank, const char* function);
 LocalConvBackwardOptions options_of(const kiln_local_conv_backward_options& given, int rank, const char* function);
 LocalNormOptions options_of(const kiln_local_norm_options& given, const char* function);

@@ -5,6 +5,7 @@
 
 #include "kiln/generator/operations/conv_backward_data.h"
 #include "kiln/generator/operations/conv_forward.h"
+#include "kiln/generator/operations/im2col.h"
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/generator/operations/unpool_backward.h"
@@ -104,6 +105,38 @@ void read_conv(Node& node) {
   std::vector<graph::Operand> inputs{{"x", node.operand(0)}, {"w", node.operand(1)}};
   add_bias(node, conv, inputs);
   node.give(node.graph().call(conv.request(), std::move(inputs)).front().value);
+}
+
+/// Sums of columns: the gradient of what gathers the windows of an image.
+void read_col2im(Node& node) {
+  node.require_inputs(3, 3);
+  const Extents& x = node.extents(0);
+  const std::vector<int64_t> image = node.list(1, "image extents"), block = node.list(2, "block extents");
+  if (image.empty() || image.size() != block.size() || x.size() != 3) {
+    node.fail(fmt::format("has columns of {}, an image of {} and blocks of {}, expected N,C,L and as many axes of both",
+                          fmt::join(x, "x"), fmt::join(image, "x"), fmt::join(block, "x")));
+  }
+  if (image.size() > 3) refuse(fmt::format("its image has {} axes, and up to 3 are covered", image.size()));
+  if (node.is_integer(0)) refuse("its elements are integers");
+  const Window window = window_of(node.proto(), with_outputs(x[0], 1, image), block);
+  int64_t taps = 1, columns = 1;
+  for (size_t d = 0; d < image.size(); ++d) {
+    taps = node.multiply(taps, window.kernel[d]);
+    columns = node.multiply(columns, window.outputs[d]);
+  }
+  if (x[1] % taps != 0 || x[2] != columns) {
+    node.fail(fmt::format("has columns of {}, expected a multiple of {} channels and {} columns", fmt::join(x, "x"),
+                          taps, columns));
+  }
+  if (x[1] == 0 || *std::min_element(image.begin(), image.end()) < 1) refuse("its result has no elements");
+  graph::Graph& graph = node.graph();
+  const ValueId unfolded = graph.reshape(node.operand(0), with_outputs(x[0], x[1], window.outputs));
+  Col2im fold;
+  fold.x = spec_of(graph, unfolded);
+  fold.y = spec_of(fold.x.dtype, with_outputs(x[0], x[1] / taps, image));
+  fold.window = window.kernel;
+  set_window(fold, window);
+  node.give(graph.call(fold.request(), {{"x", unfolded}}).front().value);
 }
 
 void read_conv_transpose(Node& node) {

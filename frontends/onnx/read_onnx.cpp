@@ -60,6 +60,7 @@ std::vector<Family> layer_families() {
       {read_constant_of_shape, {"ConstantOfShape"}},
       {read_conv, {"Conv"}},
       {read_conv_transpose, {"ConvTranspose"}},
+      {read_col2im, {"Col2Im"}},
       {read_pool, {"MaxPool", "AveragePool"}},
       {read_global_pool, {"GlobalMaxPool", "GlobalAveragePool"}},
       {read_unpool, {"MaxUnpool"}},

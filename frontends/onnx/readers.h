@@ -30,6 +30,7 @@ void read_cast(Node& node);
 /// layers.cpp. Convolution, pooling, softmax.
 void read_conv(Node& node);
 void read_conv_transpose(Node& node);
+void read_col2im(Node& node);
 void read_pool(Node& node);
 void read_global_pool(Node& node);
 void read_unpool(Node& node);

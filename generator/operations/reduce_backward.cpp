@@ -13,6 +13,7 @@
 #include "operations/reduce_words.h"
 #include "operations/short_form.h"
 #include "operations/spatial.h"
+#include "operations/stages.h"
 
 namespace kiln {
 namespace {

@@ -11,6 +11,7 @@
 #include "operations/pointwise.h"
 #include "operations/short_form.h"
 #include "operations/spatial.h"
+#include "operations/stages.h"
 #include "operations/tensor_op_words.h"
 #include "operations/words.h"
 

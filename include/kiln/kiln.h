@@ -32,6 +32,7 @@
 #include "kiln/c/gather.h"
 #include "kiln/c/gemm.h"
 #include "kiln/c/grid_sample.h"
+#include "kiln/c/im2col.h"
 #include "kiln/c/local_conv.h"
 #include "kiln/c/local_norm.h"
 #include "kiln/c/loss.h"

@@ -19,6 +19,7 @@
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/grid_sample.h"
+#include "kiln/im2col.h"
 #include "kiln/local_conv.h"
 #include "kiln/local_norm.h"
 #include "kiln/loss.h"

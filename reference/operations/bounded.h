@@ -58,6 +58,11 @@ inline Bounded sum_of(std::initializer_list<Bounded> terms) {
   return sum.result();
 }
 
+/// -1, 0 or 1; NaN of NaN.
+inline double sign_of(double x) {
+  return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
+}
+
 inline Bounded negative(Bounded x) {
   return {-x.value, x.error};
 }

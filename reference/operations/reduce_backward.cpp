@@ -8,21 +8,16 @@
 
 #include "evaluator.h"
 #include "kiln/reference/tensor_memory.h"
-#include "operations/norm.h"
+#include "operations/bounded.h"
 
 namespace kiln::reference {
 namespace {
 
 using enum ReduceMode;
 
-constexpr double smallest = std::numeric_limits<float>::min();
+constexpr double least_normal = std::numeric_limits<float>::min();
 
-// NaN of NaN.
-double sign(double x) {
-  return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
-}
-
-Expected rounded(double value, int64_t roundings) {
+Expected with_roundings(double value, int64_t roundings) {
   Expected result{.value = value, .magnitude = std::fabs(value), .roundings = roundings};
   result.quantum = roundings == 0 || value == 0 ? quantum_of(value) : Expected::no_quantum;
   return result;
@@ -44,32 +39,32 @@ class ReduceBackwardEvaluator final : public Oracle::Evaluator {
     const double dy = dy_[row], x = x_ ? (*x_)[coordinate] : 0, y = y_ ? (*y_)[row] : 0;
     switch (view_.mode) {
       case mean:
-        return rounded(dy / static_cast<double>(view_.row_length()), 2);
+        return with_roundings(dy / static_cast<double>(view_.row_length()), 2);
       case mul:
         return x == 0 ? by_others(coordinate, dy) : by_quotient(dy, y, x);
       case mul_no_zeros:
         return x == 0 ? Expected{} : by_quotient(dy, y, x);
       case norm1:
-        return rounded(dy * sign(x), 0);
+        return with_roundings(dy * sign_of(x), 0);
       case norm2:
         return y == 0 ? Expected{} : by_quotient(dy, x, y);
       case min:
       case max:
-        return is_picked(coordinate, row) ? rounded(dy, 0) : Expected{};
+        return is_picked(coordinate, row) ? with_roundings(dy, 0) : Expected{};
       case amax:
-        return is_picked(coordinate, row) ? rounded(dy * sign(x), 0) : Expected{};
+        return is_picked(coordinate, row) ? with_roundings(dy * sign_of(x), 0) : Expected{};
       case add:
         break;
     }
-    return rounded(dy, 0);
+    return with_roundings(dy, 0);
   }
 
  private:
   // Anything is right where the quotient is beyond f32, or loses digits there.
   static Expected by_quotient(double dy, double above, double below) {
     const double quotient = above / below, size = std::fabs(quotient);
-    Expected result = rounded(dy * quotient, 3);
-    const bool is_beyond = std::isfinite(above) && (size > largest_sum || (size < smallest && above != 0));
+    Expected result = with_roundings(dy * quotient, 3);
+    const bool is_beyond = std::isfinite(above) && (size > largest_sum || (size < least_normal && above != 0));
     result.unspecified = is_beyond && std::isfinite(below) && below != 0;
     return result;
   }
@@ -89,8 +84,8 @@ class ReduceBackwardEvaluator final : public Oracle::Evaluator {
       if (size < 1) below *= size;
     });
     if (has_zero) return {};
-    Expected result = rounded(value, factors);
-    result.unspecified = above > largest_sum || (below < smallest && dy != 0);
+    Expected result = with_roundings(value, factors);
+    result.unspecified = above > largest_sum || (below < least_normal && dy != 0);
     return result;
   }
 

@@ -23,11 +23,11 @@ class ScatterEvaluator final : public Oracle::Evaluator {
 
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
+    constexpr double most = std::numeric_limits<double>::infinity();
     BoundedSum sum;
     Bounded product_of_all = {1, 0};
     const bool is_min = scatter_.mode == ScatterMode::min;
-    double extreme = is_min ? infinity : -infinity;
+    double extreme = is_min ? most : -most;
     for_each_update(coordinate, [&](double update) {
       sum.add({update, 0});
       product_of_all = product(product_of_all, {update, 0});

@@ -16,19 +16,19 @@ namespace {
 using enum TensorOpMode;
 
 // Relative errors of functions in units of 2^-24, as in the reference of tensor_op.
-constexpr double exp_error = 4, log_error = 4, pow_error = 10;
+constexpr double error_of_exp = 4, error_of_log = 4, error_of_pow = 10;
 
-Bounded exact(double value) {
+Bounded known(double value) {
   return {value, 0};
 }
 
-Bounded relative(double value, double error) {
+Bounded known_to(double value, double error) {
   if (std::isfinite(value) && std::fabs(value) > largest_sum) return {value, Bounded::unknown};
   return {value, std::isfinite(value) ? error * unit * std::fabs(value) + 0x1p-125 : 0};
 }
 
 // A quotient by a number without an error.
-Bounded quotient(Bounded a, double b) {
+Bounded bounded_quotient(Bounded a, double b) {
   const double value = a.value / b;
   if (std::isinf(a.error)) return {value, Bounded::unknown};
   if (!std::isfinite(value)) return {value, 0};
@@ -36,12 +36,8 @@ Bounded quotient(Bounded a, double b) {
   return {value, (b == 0 || std::isinf(b) ? 0 : a.error / std::fabs(b)) + unit * std::fabs(value) + 0x1p-125};
 }
 
-double sign(double x) {
-  return std::isnan(x) ? x : x > 0 ? 1 : x < 0 ? -1 : 0;
-}
-
 // Share of an input in a minimum or a maximum: `is_other`, whether the other one is picked.
-double share(bool is_other, bool are_equal) {
+double share_of_input(bool is_other, bool are_equal) {
   return is_other ? 0 : are_equal ? 0.5 : 1;
 }
 
@@ -49,31 +45,31 @@ double share(bool is_other, bool are_equal) {
 std::optional<Bounded> factor_of(TensorOpMode mode, bool by_a, double a, double b) {
   switch (mode) {
     case mul:
-      return exact(by_a ? b : a);
+      return known(by_a ? b : a);
     case min:
-      return exact(share(by_a ? a > b : b > a, a == b));
+      return known(share_of_input(by_a ? a > b : b > a, a == b));
     case max:
-      return exact(share(by_a ? a < b : b < a, a == b));
+      return known(share_of_input(by_a ? a < b : b < a, a == b));
     case pow: {
       if (by_a && b == 0) return std::nullopt;
       if (by_a) {
         const double less = static_cast<float>(b - 1);  // one rounding, which moves the power
         const double power = std::pow(a, b - 1), moved = std::fabs(std::pow(a, less) - power);
-        Bounded rounded = relative(power, pow_error);
+        Bounded rounded = known_to(power, error_of_pow);
         if (std::isfinite(moved)) rounded.error += moved;
-        return product(exact(b), rounded);
+        return product(known(b), rounded);
       }
       if (a == 0 && b >= 0) return std::nullopt;
-      return product(relative(std::pow(a, b), pow_error), relative(std::log(a), log_error));
+      return product(known_to(std::pow(a, b), error_of_pow), known_to(std::log(a), error_of_log));
     }
     case sqrt:
-      return relative(0.5 / std::sqrt(a), 4);
+      return known_to(0.5 / std::sqrt(a), 4);
     case exp:
-      return relative(std::exp(a), exp_error);
+      return known_to(std::exp(a), error_of_exp);
     case abs:
-      return exact(sign(a));
+      return known(sign_of(a));
     default:
-      return exact(1);
+      return known(1);
   }
 }
 
@@ -81,24 +77,25 @@ Bounded gradient(TensorOpMode mode, TensorOpInput by, double dy, double a, doubl
   const bool by_a = by == TensorOpInput::a;
   switch (mode) {
     case add:
-      return exact(dy);
+      return known(dy);
     case sub:
-      return exact(by_a ? dy : -dy);
+      return known(by_a ? dy : -dy);
     case neg:
-      return exact(-dy);
+      return known(-dy);
     case div:
-      return by_a ? quotient(exact(dy), b) : product(exact(-dy), quotient(quotient(exact(a), b), b));
+      return by_a ? bounded_quotient(known(dy), b)
+                  : product(known(-dy), bounded_quotient(bounded_quotient(known(a), b), b));
     case log:
-      return quotient(exact(dy), a);
+      return bounded_quotient(known(dy), a);
     case select:
-      return exact((a != 0) == (by == TensorOpInput::b) ? dy : 0);
+      return known((a != 0) == (by == TensorOpInput::b) ? dy : 0);
     default:
       break;
   }
   const std::optional<Bounded> factor = factor_of(mode, by_a, a, b);
-  if (!factor) return exact(0);
-  if ((mode == min || mode == max) && factor->value == 0) return exact(0);
-  return product(exact(dy), *factor);
+  if (!factor) return known(0);
+  if ((mode == min || mode == max) && factor->value == 0) return known(0);
+  return product(known(dy), *factor);
 }
 
 class TensorOpBackwardEvaluator final : public Oracle::Evaluator {

@@ -129,6 +129,9 @@ class EveryFunction : public CApi {
         nullptr);
     add("kiln_resize_backward", kiln_resize_backward, {"options", "stream"}, context_, &image_result_, &image_,
         &resize_options_, nullptr);
+    add("kiln_im2col", kiln_im2col, {"options", "stream"}, context_, &image_, &columns_, &im2col_options_, nullptr);
+    add("kiln_col2im", kiln_col2im, {"options", "stream"}, context_, &given_columns_, &image_gradient_,
+        &im2col_options_, nullptr);
     add("kiln_unpool_backward", kiln_unpool_backward, {"options", "stream"}, context_, &image_, &indices_, &pooled_,
         &pool_options_, nullptr);
     add("kiln_softmax_forward", kiln_softmax_forward, {"options", "stream"}, context_, &x_, &y_, &softmax_options_,
@@ -313,6 +316,9 @@ class EveryFunction : public CApi {
   const kiln_tensor image_result_gradient_ = tensor(upload(wave(72)), {1, 2, 6, 6}),
                     filter_gradient_ = tensor(result_, {2, 2, 3, 3}), bias_gradient_ = tensor(result_, {2});
   const kiln_tensor other_image_ = tensor(upload(wave(128)), {1, 2, 8, 8});
+  // The whole image as one window.
+  const kiln_tensor columns_ = tensor(result_, {1, 128, 1, 1}),
+                    given_columns_ = tensor(upload(wave(128)), {1, 128, 1, 1});
   // Filters for each of 36 outputs.
   const kiln_tensor local_filters_ = tensor(upload(wave(72 * 18)), {72, 2, 3, 3}),
                     local_filters_gradient_ = tensor(upload(wave(72 * 18)), {72, 2, 3, 3});
@@ -364,6 +370,7 @@ class EveryFunction : public CApi {
   const kiln_local_conv_backward_options local_conv_backward_options_ = kiln_local_conv_backward_options_default();
   const kiln_pool_options pool_options_ = kiln_pool_options_default();
   const kiln_resize_options resize_options_ = kiln_resize_options_default();
+  const kiln_im2col_options im2col_options_ = kiln_im2col_options_default();
   const kiln_softmax_options softmax_options_ = kiln_softmax_options_default();
   const kiln_activation_options activation_options_ = kiln_activation_options_default(KILN_ACTIVATION_TANH);
   const kiln_transform_options transform_options_ = kiln_transform_options_default();

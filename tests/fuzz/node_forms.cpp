@@ -26,6 +26,7 @@ constexpr std::array rows = {
     Row{"Global*", "f2x3x4x5", ""},
     Row{"MaxUnpool", "f1x1x2x2 i1x1x2x2", "kernel_shape=2,2 strides=2,2"},
     Row{"MaxUnpool", "f1x1x2x2 i1x1x2x2 i[1,1,5,5]", "kernel_shape=2,2 strides=2,2 pads=0,0,0,0"},
+    Row{"Col2Im", "f2x12x9 i[5,6] i[2,3]", "pads=0,1,1,0 strides=2,2 dilations=1,1"},
     Row{"Softmax", "f2x3x4", "axis=1"},
     Row{"LogSoftmax", "f2x3x4", "axis=-1"},
     Row{"Dropout", "f2x3", ""},

@@ -44,6 +44,32 @@ INSTANTIATE_TEST_SUITE_P(Resize, BadRequest,
                                          Bad{"resize_backward dy=f32:1x3x9 dx=f32:1x3x4 up=2 down=1",
                                              "dy has extent 9 along w, expected 8"}));
 
+INSTANTIATE_TEST_SUITE_P(
+    Im2col, BadRequest,
+    testing::Values(
+        Bad{"im2col x=f32:2x3x5x7", "the window is missing or not numbers (add window=h,w"},
+        Bad{"im2col x=f32:2x3x5x7 window=3,3,3", "window=3,3,3 has 3 values (give 2)"},
+        Bad{"im2col x=f32:2x3x5x7 window=0", "the window of h is 0 (it must be 1 or more)"},
+        Bad{"im2col x=f32:2x3x5x7 window=3 stride=0", "the stride of h is 0 (it must be 1 or more)"},
+        Bad{"im2col x=f32:2x3x5x7 window=3 pad=-1", "the padding in front of h is -1 (it must be 0 or more)"},
+        Bad{"im2col x=f32:2x3x5x7 window=6",
+            "the window does not fit into the padded input: along h it spans 6 elements, and x has 5 with its padding"},
+        Bad{"im2col x=f32:2x3x5x7 y=f32:2x27x3x6 window=3",
+            "y has extents 2x27x3x6, expected 2x27x3x5 (N and C of x with the elements of a window, and the windows "
+            "along "
+            "each axis)"},
+        Bad{"im2col x=f32:2x3x5x7 y=f32:2x27x15 window=3", "y has extents 2x27x15, expected 2x27x3x5"},
+        Bad{"im2col x=f32:1x4194304x1x1 window=2147483647 pad=1073741824",
+            "the channels of its columns are more than 64 bits count (use a smaller window)"},
+        Bad{"col2im x=f32:2x27x3x5 window=3", "operand y is missing"},
+        Bad{"col2im x=i32:2x27x3x5 y=f32:2x3x5x7 window=3", "x is i32"},
+        Bad{"col2im x=f32:2x26x3x5 y=f32:2x3x5x7 window=3", "x has extents 2x26x3x5, expected 2x27x3x5 (N and C of y"},
+        Bad{"col2im x=f32:1x27x3x5 y=f32:2x3x5x7 window=3", "x has extents 1x27x3x5, expected 2x27x3x5 (N and C of y"},
+        Bad{"col2im x=f32:2x27x3x5 y=f32:2x3x5x7 window=3 stride=2",
+            "x has extents 2x27x3x5, expected 2x27x2x3 (N and C of y"},
+        Bad{"col2im x=f32:2x27x3x5 y=f32:2x3x2x7 window=3",
+            "along h it spans 3 elements, and y has 2 with its padding"}));
+
 INSTANTIATE_TEST_SUITE_P(Dropout, BadRequest,
                          testing::Values(Bad{"dropout y=f32:3", "operand x is missing"},
                                          Bad{"dropout x=i32:3", "x is i32"},

@@ -269,6 +269,30 @@ TEST(GridSample, CountsTheLeastWork) {
   EXPECT_EQ(map.write_bytes, 4.0 * (2 * 4 * 5 * 6 * 3));
 }
 
+TEST(Im2col, InfersItsColumns) {
+  const auto of = [](const std::string& request) { return Request::parse(request).at("y").print(); };
+  EXPECT_EQ(of("im2col x=f16:2x24x5x7:nhwc window=3 pad=1"), "f16:2x216x5x7:nhwc");
+  EXPECT_EQ(of("im2col x=f32:2x3x4x5x7 window=global"), "f32:2x420x1x1x1:ncdhw");
+  EXPECT_EQ(of("im2col x=f32:2x3x9:90,20,2 window=2 pad=1,2 stride=3 dilation=2"), "f32:2x6x4:ncw");
+}
+
+TEST(Im2col, CountsTheLeastWork) {
+  const auto work = [](const std::string& request) {
+    const Request parsed = Request::parse(request);
+    return operation(parsed.operation).work(parsed);
+  };
+  const Work forward = work("im2col x=f16:2x3x5x7 y=f32:2x27x5x7 window=3 pad=1 beta=1");
+  EXPECT_EQ(forward.flops, 0);
+  EXPECT_EQ(forward.read_bytes, 2.0 * 2 * 3 * 5 * 7 + 4.0 * 2 * 27 * 5 * 7) << "y too";
+  EXPECT_EQ(forward.write_bytes, 4.0 * 2 * 27 * 5 * 7);
+  EXPECT_EQ(work("im2col x=f32:2x3x6x6 window=1 stride=3").read_bytes, 4.0 * 2 * 3 * 2 * 2)
+      << "the others are not read";
+  const Work backward = work("col2im x=f16:2x27x5x7 y=f32:2x3x5x7 window=3 pad=1");
+  EXPECT_EQ(backward.flops, 2.0 * 27 * 5 * 7);
+  EXPECT_EQ(backward.read_bytes, 2.0 * 2 * 27 * 5 * 7);
+  EXPECT_EQ(backward.write_bytes, 4.0 * 2 * 3 * 5 * 7);
+}
+
 TEST(CtcLoss, InfersItsResults) {
   EXPECT_EQ(Request::parse("ctc_loss_forward x=f16:4x9x5 targets=i32:4x3").at("loss").print(), "f32:4:n");
   EXPECT_EQ(Request::parse("ctc_loss_backward x=f16:4x9x5:5,20,1 targets=i32:4x3 prefixes=f32:4x9x7").at("dx").print(),

@@ -33,6 +33,8 @@ TEST(ShortForm, SaysWhatMattersInFewWords) {
             "avg pool backward 1x8x7x7 f16, 3x5, stride 2x1");
   EXPECT_EQ(of("unpool_backward dy=f16:1x8x9x9 indices=i32:1x8x4x4 window=3 stride=2"),
             "unpool backward 1x8x9x9 f16, 3, stride 2");
+  EXPECT_EQ(of("im2col x=f16:1x8x9x9:nhwc window=3,2 stride=2 pad=1"), "im2col 1x8x9x9 f16 nhwc, 3x2, stride 2, pad 1");
+  EXPECT_EQ(of("col2im x=f16:1x72x9x9 y=f32:1x8x9x9 window=3 pad=1"), "col2im 1x8x9x9 (x f16), 3, pad 1");
   EXPECT_EQ(of("softmax_forward x=bf16:4x10 mode=log"), "log-softmax 4x10 bf16, axis 1");
   EXPECT_EQ(of("softmax_backward y=f16:4x10"), "gradient of softmax 4x10 f16, axis 1");
   EXPECT_EQ(of("activation_forward x=f16:2x8x7x7:nhwc mode=gelu n=?"), "gelu 2x8x7x7 f16 nhwc n=?");

@@ -23,6 +23,7 @@
 #include "kiln/generator/operations/gather.h"
 #include "kiln/generator/operations/gemm.h"
 #include "kiln/generator/operations/grid_sample.h"
+#include "kiln/generator/operations/im2col.h"
 #include "kiln/generator/operations/local_norm.h"
 #include "kiln/generator/operations/norm.h"
 #include "kiln/generator/operations/pool_backward.h"
@@ -88,6 +89,8 @@ const std::map<std::string, std::function<Request(const Request&)>>& views() {
       {"reduce_backward", through<ReduceBackward>},
       {"resize", through<Resize>},
       {"resize_backward", through<ResizeBackward>},
+      {"im2col", through<Im2col>},
+      {"col2im", through<Col2im>},
       {"softmax_backward", through<SoftmaxBackward>},
       {"softmax_forward", through<SoftmaxForward>},
       {"tensor_op", through<TensorOp>},

@@ -1,5 +1,5 @@
-// References against PyTorch: attention_torch.py, ctc_torch.py, elements_torch.py, recurrent_torch.py, rows_torch.py
-// and windows_torch.py made the tables.
+// References against PyTorch: attention_torch.py, columns_torch.py, ctc_torch.py, elements_torch.py,
+// recurrent_torch.py, rows_torch.py and windows_torch.py made the tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -138,6 +138,10 @@ TEST(TorchTable, HasTheGridSamplesOfTheReference) {
   EXPECT_EQ(expect_table("grid_sample_torch.txt"), 109);
 }
 
+TEST(TorchTable, HasTheColumnsOfTheReference) {
+  EXPECT_EQ(expect_table("columns_torch.txt"), 20);
+}
+
 TEST(TorchTable, HasTheWindowsAndProductsOfTheReference) {
   EXPECT_EQ(expect_table("windows_torch.txt"), 110);
 }
@@ -173,8 +177,8 @@ TEST(TorchTable, IsWhatPyTorchWrites) {
   if (std::system((python + "-c 'import torch' 2>/dev/null").c_str()) != 0) {  // NOLINT(concurrency-mt-unsafe)
     GTEST_SKIP() << "PyTorch is not installed: scripts/setup --torch";
   }
-  for (const std::string name : {"activation_torch", "attention_torch", "cross_entropy_torch", "ctc_torch",
-                                 "elements_torch", "recurrent_torch", "rows_torch", "windows_torch"}) {
+  for (const std::string name : {"activation_torch", "attention_torch", "columns_torch", "cross_entropy_torch",
+                                 "ctc_torch", "elements_torch", "recurrent_torch", "rows_torch", "windows_torch"}) {
     const std::string path = "tests/reference/" + name;
     expect_made_by_pytorch(path + ".py", path + ".txt", 1e-12);
   }

@@ -10,6 +10,7 @@
 #include "kiln/gather.h"
 #include "kiln/gemm.h"
 #include "kiln/grid_sample.h"
+#include "kiln/im2col.h"
 #include "kiln/local_conv.h"
 #include "kiln/local_norm.h"
 #include "kiln/loss.h"
@@ -113,6 +114,15 @@ void RightCalls::add_pooling(Calls& calls) const {
   calls["resize_backward"] = {
       "", {{"dy", slot(0, {1, 4, 16, 16})}, {"dx", slot(3, {1, 4, 8, 8})}}, [](Context& k, const Tensors& t) {
         resize_backward(k, t[0].tensor, t[1].tensor, {.scale = {2, 2}});
+      }};
+  calls["im2col"] = {
+      "", {{"x", slot(0, {1, 4, 8, 8})}, {"y", slot(3, {1, 16, 4, 4})}}, [](Context& k, const Tensors& t) {
+        im2col(k, t[0].tensor, t[1].tensor, {.window = {2, 2}, .stride = {2, 2}});
+      }};
+  calls["im2col"].any_dtype = true;
+  calls["col2im"] = {
+      "", {{"x", slot(0, {1, 16, 4, 4})}, {"y", slot(3, {1, 4, 8, 8})}}, [](Context& k, const Tensors& t) {
+        col2im(k, t[0].tensor, t[1].tensor, {.window = {2, 2}, .stride = {2, 2}});
       }};
   calls["unpool_backward"] = {
       "", {{"dy", image}, {"indices", indices}, {"dx", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {

@@ -12,6 +12,7 @@
 #include "kiln/dropout.h"
 #include "kiln/epilogue.h"
 #include "kiln/grid_sample.h"
+#include "kiln/im2col.h"
 #include "kiln/loss.h"
 #include "kiln/pool.h"
 #include "kiln/reduce.h"
@@ -160,6 +161,18 @@ TEST_F(UserCodeOperations, Scatter) {
   scatter(context_, updates, rows, y,
           {.epilogue = expression(per_element, {{"weight", of({1, 2, 3, 4}, {2, 2})}}, {{"shift", 1}})});
   EXPECT_THAT(values(y, 4), ElementsAre(1, 1, 13, 25)) << "both rows are the last; 7 is none";
+}
+
+TEST_F(UserCodeOperations, Im2colAndCol2im) {
+  const Tensor x = of({1, 2, 3, 4}, {1, 1, 2, 2}), y = empty({1, 2, 2, 1}), z = empty({1, 1, 2, 2});
+  const Expression per_element("acc * weight + shift", {"weight"}, {"shift"});
+  const auto code = [&](const Tensor& weight) { return expression(per_element, {{"weight", weight}}, {{"shift", 1}}); };
+  im2col(context_, x, y, {.window = {1, 2}, .epilogue = code(of({1, 2, 3, 4}, {1, 2, 2, 1}))});
+  EXPECT_THAT(values(y, 4), ElementsAre(2, 7, 7, 17)) << "left column, then right column";
+  const Tensor columns = of({1, 2, 3, 4, 5, 6, 7, 8}, {1, 4, 2, 1});
+  col2im(context_, columns, z,
+         {.window = {2, 2}, .pad = {1, 0, 0, 0}, .epilogue = code(of({1, 2, 3, 4}, {1, 1, 2, 2}))});
+  EXPECT_THAT(values(z, 4), ElementsAre(8, 23, 19, 33)) << "two windows hold the first row, one the second";
 }
 
 // Positions half a pixel apart, of an image of ones.

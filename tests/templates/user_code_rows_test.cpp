@@ -17,6 +17,7 @@ using testing_support::check_as;
 const Expressions& expressions() {
   static const Expressions all = {
       {"gated", Expression("acc * gate + slope * bias", {"gate", "bias"}, {"slope"})},
+      {"columns", Expression("acc * gate + (k % 2 == 0 ? bias[k] : 0.5f)", {"gate", "bias"})},
       {"channels", Expression("acc * gate + (c % 2 == 0 ? bias[c] : 0.5f)", {"gate", "bias"})},
       {"pooled", Expression("--- prologue\n(x + mean) * (c % 2 == 0 ? 0.25f : 2.0f) + 1.0f\n---\n"
                             "acc * gate + (c % 2 == 0 ? bias[c] : 0.5f)",
@@ -87,6 +88,20 @@ TEST(UserCodeOfScatter, IsRightInEveryKernel) {
   expect_served_right(
       "scatter updates=f32:31x7 indices=i32:31x1 y=f32:9x7 mode=min epilogue=user:scaled epilogue.gate=f32:9x7",
       {"scatter_simple", "scatter_extremes"});
+}
+
+TEST(UserCodeOfColumns, IsRightInEveryKernel) {
+  expect_served_right(
+      "im2col x=f32:2x3x5x7 window=3,2 alpha=any beta=any epilogue=user:columns epilogue.gate=f32:2x18x3x6 "
+      "epilogue.bias=f32:18",
+      {"im2col_simple", "im2col_nchw"});
+  expect_served_right(
+      "im2col x=f16:2x4x5x7:nhwc window=3 epilogue=user:columns epilogue.gate=f32:2x36x3x5 epilogue.bias=f32:36",
+      {"im2col_simple", "im2col_nhwc"});
+  expect_served_right(
+      "col2im x=f32:2x27x3x5 y=f16:2x3x5x7 window=3 epilogue=user:channels epilogue.gate=f32:2x3x5x7 "
+      "epilogue.bias=f32:3",
+      {"col2im_simple", "col2im_gather"});
 }
 
 TEST(UserCodeOfGridSamples, IsRightInEveryKernel) {

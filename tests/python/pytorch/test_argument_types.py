@@ -41,6 +41,10 @@ def samples():
     return {"grid_sample": {"input": X, "grid": grid}, "affine_grid": {"theta": torch.ones(2, 2, 3), "size": (2, 1, 3, 4)}}
 
 
+def columns():
+    return {"unfold": {"input": X, "kernel_size": 2}, "fold": {"input": SPACES[1], "output_size": (3, 5), "kernel_size": 2}}
+
+
 def recurrent():
     """Calls with 3 hidden elements."""
     words = {"num_layers": 1, "dropout": 0.0, "train": False, "bidirectional": False, "batch_first": True}
@@ -82,7 +86,7 @@ def calls():
         "addmm": {"input": SQUARE, "mat1": SQUARE, "mat2": SQUARE},
         "baddbmm": {"input": SQUARE[None], "batch1": SQUARE[None], "batch2": SQUARE[None]},
     }
-    of = {name: {"input": X, **given} for name, given in of.items()} | attention() | recurrent() | sequences() | samples()
+    of = {name: {"input": X, **given} for name, given in of.items()} | attention() | recurrent() | sequences() | samples() | columns()
     for axes, x in SPACES.items():
         maxima, places = getattr(F, f"max_pool{axes}d")(x, 2, return_indices=True)
         window = torch.ones(4, 4, *[3] * axes)

@@ -42,6 +42,8 @@ CALLS = {
     ),
     "grid_sample": lambda L, x: L.grid_sample(x, x.reshape(2, 3, 10, 2).sin(), align_corners=False),
     "affine_grid": lambda L, x: L.affine_grid(x.reshape(20, 2, 3), (20, 1, 2, 3), align_corners=True),
+    "unfold": lambda L, x: L.unfold(x, (2, 3), 1, (0, 1), 2),
+    "fold": lambda L, x: L.fold(x.reshape(2, 6, 10), (4, 7), (3, 2), (1, 2), 0, (1, 1)),
     "ctc_loss": lambda L, x: L.ctc_loss(
         x.view(15, 2, 4).log_softmax(-1), torch.tensor([[1, 2, 3], [2, 2, 1]]), *torch.tensor([[15, 9], [3, 2]])
     ),

@@ -16,6 +16,8 @@
   operation(unpool_backward) \
   operation(resize) \
   operation(resize_backward) \
+  operation(im2col) \
+  operation(col2im) \
   operation(softmax_forward) \
   operation(softmax_backward) \
   operation(activation_forward) \

@@ -4,9 +4,10 @@ What Kiln does not serve raises kiln.Unsupported or kiln.InvalidArgument before 
 that is.
 """
 
-from . import activation, attention, convolution, ctc, loss, moves, normalisation, pooling, product, recurrent, sampling
+from . import activation, attention, columns, convolution, ctc, loss, moves, normalisation, pooling, product, recurrent, sampling
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
+from .columns import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .ctc import *  # noqa: F403
 from .loss import *  # noqa: F403
@@ -20,6 +21,7 @@ from .sampling import *  # noqa: F403
 __all__ = [
     *activation.__all__,
     *attention.__all__,
+    *columns.__all__,
     *convolution.__all__,
     *ctc.__all__,
     *loss.__all__,

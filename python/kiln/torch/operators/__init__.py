@@ -4,10 +4,11 @@ kiln.torch.functional is made of them, under PyTorch's own names and rules. An o
 name takes (docs/request-syntax.md); attributes of windows have a number for each axis, pads one for each side.
 """
 
-from . import attention, contraction, ctc, elementwise, local, moves, normalisation, pooling, recurrent, rows, sampling
+from . import attention, columns, contraction, ctc, elementwise, local, moves, normalisation, pooling, recurrent, rows, sampling
 
 __all__ = [
     "attention",
+    "columns",
     "contraction",
     "ctc",
     "elementwise",

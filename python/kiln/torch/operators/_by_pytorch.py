@@ -310,6 +310,15 @@ def resize_backward(dy: Any, extents: Any, *words: Any) -> torch.Tensor:
     return _gradient_of_linear(lambda x: resize(x, dy.shape[2:], *words), extents, dy)
 
 
+def im2col(x: Any, extents: Any, window: Any, pad: Any, stride: Any, dilation: Any) -> torch.Tensor:
+    y = F.unfold(x, tuple(window), tuple(dilation), tuple(pad[:2]), tuple(stride))
+    return y.reshape(tuple(extents))
+
+
+def col2im(x: Any, extents: Any, window: Any, pad: Any, stride: Any, dilation: Any) -> torch.Tensor:
+    return F.fold(x.flatten(2), tuple(extents[2:]), tuple(window), tuple(dilation), tuple(pad[:2]), tuple(stride))
+
+
 _SAMPLED = {"linear": "bilinear", "nearest": "nearest", "cubic": "bicubic"}
 
 

@@ -133,6 +133,20 @@ def _():
     return ", ".join(notes)
 
 
+@check("K.unfold, K.fold")
+def _():
+    x, notes = drawn((2, 6, 9, 11)), []
+    for words in (dict(kernel_size=3, padding=1), dict(kernel_size=(2, 3), dilation=(1, 2), stride=(2, 1))):
+        a, b = leaf(x), exact_leaf(x)
+        y, Y = K.unfold(a, **words), F.unfold(b, **words)
+        z, Z = K.fold(y.sin(), (9, 11), **words), F.fold(Y.sin(), (9, 11), **words)
+        dz = drawn(tuple(z.shape))
+        z.backward(dz.to(DEVICE))
+        Z.backward(dz.double())
+        notes.append(compare(("y", y.detach(), Y.detach()), ("z", z.detach(), Z.detach()), ("dx", a.grad, b.grad)))
+    return ", ".join(notes)
+
+
 @check("K.ctc_loss")
 def _():
     x, labels = drawn((60, 5, 23)).log_softmax(-1), torch.randint(1, 23, (5, 12))
