@@ -93,7 +93,7 @@ Estimate predict(const Tile& tile, const ColumnsProblem& problem, const Target& 
   descriptor::StreamingWork work =
       descriptor::columns_work(problem, static_cast<double>(threads_per_image(tile, problem) * problem.n()), results,
                                loads, descriptor::lane_bytes(bytes, pitch));
-  work.instructions_per_thread += results / store_of(tile, problem) * 6;
+  work.instructions_per_thread += 60 + loads * 4 + results / store_of(tile, problem) * 6;
   work.blocks = work.threads / tile.threads;
   work.threads_per_block = tile.threads;
   return descriptor::streaming_estimate(work, target.arch, device);
@@ -105,7 +105,7 @@ Estimate predict(const Tile& tile, const ColumnsProblem& problem, const Target& 
 Algorithm im2col_nchw() {
   using namespace im2col_nchw_descriptor;
   return describe<Tile, ColumnsProblem>("im2col_nchw", "im2col", "im2col/im2col_nchw.cu")
-      .param("TILE_Q", &Tile::tile_q, {2, 4, 1, 8})
+      .param("TILE_Q", &Tile::tile_q, {2, 4, 1})
       .param("ROWS", &Tile::rows, {4, 1, 2})
       .param("TAPS", &Tile::taps, {4, 1, 8})
       .param("THREADS", &Tile::threads, {128, 64, 256})

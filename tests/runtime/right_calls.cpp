@@ -116,13 +116,13 @@ void RightCalls::add_pooling(Calls& calls) const {
         resize_backward(k, t[0].tensor, t[1].tensor, {.scale = {2, 2}});
       }};
   calls["im2col"] = {
-      "", {{"x", slot(0, {1, 4, 8, 8})}, {"y", slot(3, {1, 16, 4, 4})}}, [](Context& k, const Tensors& t) {
-        im2col(k, t[0].tensor, t[1].tensor, {.window = {2, 2}, .stride = {2, 2}});
+      "", {{"x", slot(0, {1, 4, 8, 8})}, {"y", slot(3, {1, 16, 7, 7})}}, [](Context& k, const Tensors& t) {
+        im2col(k, t[0].tensor, t[1].tensor, {.window = {2, 2}});
       }};
   calls["im2col"].any_dtype = true;
   calls["col2im"] = {
-      "", {{"x", slot(0, {1, 16, 4, 4})}, {"y", slot(3, {1, 4, 8, 8})}}, [](Context& k, const Tensors& t) {
-        col2im(k, t[0].tensor, t[1].tensor, {.window = {2, 2}, .stride = {2, 2}});
+      "", {{"x", slot(0, {1, 16, 7, 7})}, {"y", slot(3, {1, 4, 8, 8})}}, [](Context& k, const Tensors& t) {
+        col2im(k, t[0].tensor, t[1].tensor, {.window = {2, 2}});
       }};
   calls["unpool_backward"] = {
       "", {{"dy", image}, {"indices", indices}, {"dx", slot(3, {1, 4, 4, 4})}}, [=](Context& k, const Tensors& t) {

@@ -21,16 +21,17 @@ WINDOWS = {
 }
 
 
-def with_gradient(call, x):
+def with_gradient(call, x, dtype):
+    """`dtype`: that of dy's values."""
     y = call(x.requires_grad_())
     torch.manual_seed(2)
-    dy = torch.randn(y.shape).to(y.dtype)
+    dy = torch.randn(y.shape).to(dtype).to(y.dtype)
     return y.detach(), torch.autograd.grad(y, x, dy)[0]
 
 
 def expect_pytorch_s(name, x, *given, **words):
-    y, dx = with_gradient(lambda x: getattr(K, name)(x, *given, **words), x.clone())
-    right_y, right_dx = with_gradient(lambda x: getattr(F, name)(x, *given, **words), x.double())
+    y, dx = with_gradient(lambda x: getattr(K, name)(x, *given, **words), x.clone(), x.dtype)
+    right_y, right_dx = with_gradient(lambda x: getattr(F, name)(x, *given, **words), x.double(), x.dtype)
     assert y.dtype == dx.dtype == x.dtype and y.is_contiguous()
     rtol = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2}[x.dtype]
     for own, right in ((y, right_y), (dx, right_dx)):
@@ -74,14 +75,14 @@ def test_gradients_of_gradients():
     for L, dtype in ((K, torch.float32), (F, torch.float64)):
         given = x.detach().to(dtype).requires_grad_()
         y = L.fold(L.unfold(given, 2, padding=1).sin(), (4, 5), 2, padding=1)
-        (first,) = torch.autograd.grad(y.square().sum(), given, create_graph=True)
-        (second,) = torch.autograd.grad(first.square().sum(), given, create_graph=True)
+        (first,) = torch.autograd.grad(y.square().mean(), given, create_graph=True)
+        (second,) = torch.autograd.grad(first.square().mean(), given, create_graph=True)
         (third,) = torch.autograd.grad(second.sin().sum(), given)
         results = [each.detach().float() for each in (y, first, second, third)]
         if L is K:
             own = results
     for one, other in zip(own, results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_layers_are_replaced():
@@ -120,5 +121,5 @@ def test_what_is_refused(message):
     with pytest.raises((kiln.InvalidArgument, kiln.Unsupported), match=message):
         getattr(K, name)(*given)
     if "float64" not in message and "complex64" not in message:
-        with pytest.raises((RuntimeError, TypeError, ValueError)):
+        with pytest.raises((IndexError, RuntimeError, TypeError, ValueError)):
             getattr(F, name)(*given)
