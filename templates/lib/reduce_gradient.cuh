@@ -13,7 +13,7 @@ __device__ __forceinline__ float sign_of(float x) {
   return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
 }
 
-// What is known of a row.
+// Operands of a row.
 struct RowGradient {
   float dy, y;
   int index;

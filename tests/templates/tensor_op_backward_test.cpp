@@ -27,7 +27,7 @@ std::string gradient(TensorOpMode mode, TensorOpInput by, const std::string& dty
 
 class TensorOpGradients : public testing::TestWithParam<TensorOpMode> {};
 
-// Of each input: of every element, and added up along rows and across them.
+// Gradients of each input, of every element, and added up along rows and across them.
 TEST_P(TensorOpGradients, MatchTheReference) {
   for (const TensorOpInput by : {TensorOpInput::a, TensorOpInput::b, TensorOpInput::c}) {
     if (!has_gradient(GetParam(), by)) continue;

@@ -41,7 +41,7 @@ struct ReduceBackward {
   int64_t row_length() const;
 };
 
-/// What the gradient of a mode reads beside dy.
+/// Operands that the gradient of a mode reads beside dy.
 bool gradient_reads_x(ReduceMode mode);
 bool gradient_reads_y(ReduceMode mode);
 

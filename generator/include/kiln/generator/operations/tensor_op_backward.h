@@ -49,7 +49,7 @@ struct TensorOpBackward {
   std::vector<int64_t> axes() const;
 };
 
-/// Whether there is such a gradient, and what it reads beside dy.
+/// Whether there is such a gradient, and whether it reads a and b.
 bool has_gradient(TensorOpMode mode, TensorOpInput by);
 bool gradient_reads_a(TensorOpMode mode, TensorOpInput by);
 bool gradient_reads_b(TensorOpMode mode, TensorOpInput by);
