@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kiln/base/printable.h"
@@ -160,6 +161,27 @@ ValueId reduced(const Node& node, ScatterMode mode, ValueId data, ValueId update
   return tensor_op(node, modes[static_cast<size_t>(mode)], {data, of_updates}, scatter.y.dtype);
 }
 
+/// ScatterElements with a reduction. Indices may be fewer than the elements beside the axis: what lies behind the last
+/// of them stays as it is.
+ValueId reduced_where_indices_reach(const Node& node, ScatterMode mode, size_t axis) {
+  graph::Graph& graph = node.graph();
+  const Extents &x = node.extents(0), &indices = node.extents(1);
+  if (graph::count_elements(indices) == 0) return node.operand(0);
+  ValueId reached = node.operand(0);
+  std::vector<std::pair<size_t, ValueId>> behind;  // by the dimension along which it lies behind
+  for (size_t d = 0; d < x.size(); ++d) {
+    if (d == axis || indices[d] == x[d]) continue;
+    if (indices[d] > x[d]) node.fail(fmt::format("has {} indices along dimension {} of {}", indices[d], d, x[d]));
+    behind.emplace_back(d, part(graph, reached, d, {indices[d], 1, x[d] - indices[d]}));
+    reached = part(graph, reached, d, {0, 1, indices[d]});
+  }
+  ValueId result = reduced(node, mode, reached, node.operand(2), node.operand(1), axis);
+  for (; !behind.empty(); behind.pop_back()) {
+    result = graph.concat({result, behind.back().second}, behind.back().first);
+  }
+  return result;
+}
+
 }  // namespace
 
 ValueId taken(const Node& node, ValueId x, size_t axis, const std::vector<int64_t>& positions) {
@@ -265,8 +287,7 @@ void read_scatter_nd(Node& node) {
   node.give(graph.reshape(reduced(node, *reduction, data, updates, at, 0), x));
 }
 
-/// numpy.put_along_axis() at known indices, which may be fewer along any dimension; with a reduction at any indices, as
-/// many as elements but along the axis.
+/// numpy.put_along_axis() at known indices, which may be fewer along any dimension; with a reduction at any indices.
 void read_scatter_elements(Node& node) {
   node.require_inputs(3, 3);
   graph::Graph& graph = node.graph();
@@ -277,11 +298,8 @@ void read_scatter_elements(Node& node) {
                           fmt::join(node.extents(2), "x"), fmt::join(x, "x")));
   }
   if (const std::optional<ScatterMode> reduction = reduction_of(node)) {
-    Extents whole = indices;
-    whole[axis] = x[axis];
-    if (whole != x) refuse("its reduction is of fewer indices than elements beside the axis");
     if (x.size() > 5) refuse(fmt::format("its input has {} dimensions, and up to 5 are covered", x.size()));
-    return node.give(reduced(node, *reduction, node.operand(0), node.operand(2), node.operand(1), axis));
+    return node.give(reduced_where_indices_reach(node, *reduction, axis));
   }
   const std::vector<int64_t> along_axis = node.integers(1, "indices");
   std::vector<int64_t> rows;

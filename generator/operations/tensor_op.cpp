@@ -53,6 +53,12 @@ OperandDefinition further_input(std::string name) {
           .repeats = true};
 }
 
+std::vector<std::string> tensor_op_mode_words() {
+  std::vector<std::string> all;
+  for (const Mode& mode : modes) all.emplace_back(mode.name);
+  return all;
+}
+
 class TensorOpOperation final : public Operation {
  public:
   std::string_view name() const override { return "tensor_op"; }
@@ -143,12 +149,6 @@ TensorOpMode tensor_op_mode_of(const Request& request) {
     if (mode.name == request.word("mode")) return mode.mode;
   }
   throw Error(ErrorCode::internal, "a tensor_op without a mode");
-}
-
-std::vector<std::string> tensor_op_mode_words() {
-  std::vector<std::string> all;
-  for (const Mode& mode : modes) all.emplace_back(mode.name);
-  return all;
 }
 
 const Operation& tensor_op_operation() {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -28,6 +29,17 @@ TensorOpInput input_of(const Request& request) {
 
 bool is_comparison(TensorOpMode mode) {
   return (mode >= TensorOpMode::eq && mode <= TensorOpMode::ge) || mode == TensorOpMode::logical_not;
+}
+
+// Modes that have a gradient by some input.
+std::vector<std::string> words_of_modes() {
+  std::vector<std::string> words;
+  for (const TensorOpMode mode : tensor_op_modes()) {
+    const bool has_one = std::any_of(tensor_op_inputs.begin(), tensor_op_inputs.end(),
+                                     [&](TensorOpInput by) { return has_gradient(mode, by); });
+    if (has_one) words.emplace_back(to_string(mode));
+  }
+  return words;
 }
 
 OperandDefinition input_definition(std::string name) {
@@ -66,7 +78,7 @@ class TensorOpBackwardOperation final : public Operation {
 
   const std::vector<AttributeDefinition>& attributes() const override {
     static const std::vector<AttributeDefinition> definitions = {
-        {"mode", std::string("add"), Printing::always, tensor_op_mode_words(), "what was computed"},
+        {"mode", std::string("add"), Printing::always, words_of_modes(), "what was computed"},
         {"input", std::string("a"), Printing::always, words_of(tensor_op_inputs), "the input whose gradient it is"},
     };
     return definitions;
