@@ -112,19 +112,6 @@ class ReduceOperation final : public Operation {
 
 }  // namespace
 
-ReduceMode reduce_mode_of(const Request& request) {
-  for (const auto& [mode, word] : modes) {
-    if (word == request.word("mode")) return mode;
-  }
-  throw Error(ErrorCode::internal, "a reduce without a mode");
-}
-
-std::vector<std::string> reduce_mode_words() {
-  std::vector<std::string> all;
-  for (const auto& [mode, word] : modes) all.emplace_back(word);
-  return all;
-}
-
 const Operation& reduce_operation() {
   static const ReduceOperation definition;
   return definition;

@@ -144,13 +144,6 @@ class TensorOpOperation final : public Operation {
 
 }  // namespace
 
-TensorOpMode tensor_op_mode_of(const Request& request) {
-  for (const Mode& mode : modes) {
-    if (mode.name == request.word("mode")) return mode.mode;
-  }
-  throw Error(ErrorCode::internal, "a tensor_op without a mode");
-}
-
 const Operation& tensor_op_operation() {
   static const TensorOpOperation definition;
   return definition;

@@ -1,4 +1,4 @@
-// Words of the modes of tensor_op and of its gradient.
+// Modes of tensor_op and of its gradient, in their requests.
 #pragma once
 
 #include "kiln/generator/operations/tensor_ops.h"
