@@ -136,34 +136,43 @@ ValueId with_rows(const Node& node, ValueId data, ValueId updates, const std::ve
   return parts.size() == 1 ? parts.front() : graph.concat(std::move(parts), 0);
 }
 
-/// How updates of one element, and the element, become one; nothing where the last update takes its place.
-std::optional<ScatterMode> reduction_of(const Node& node) {
-  const std::string reduction = node.attributes().word("reduction", "none");
-  if (reduction == "none") return std::nullopt;
-  if (node.is_integer(0)) refuse(fmt::format("its reduction is '{}', of integers", printable_name(reduction)));
-  for (const ScatterMode mode : {ScatterMode::add, ScatterMode::mul, ScatterMode::min, ScatterMode::max}) {
-    if (to_string(mode) == reduction) return mode;
+/// Ways in which updates of one element, and then that element, become one.
+struct Reduction {
+  ScatterMode of_updates;
+  TensorOpMode with_element;
+};
+constexpr std::array reductions = {
+    Reduction{ScatterMode::add, TensorOpMode::add}, Reduction{ScatterMode::mul, TensorOpMode::mul},
+    Reduction{ScatterMode::min, TensorOpMode::min}, Reduction{ScatterMode::max, TensorOpMode::max}};
+
+/// The node's; nothing where the last update takes the place of the element.
+std::optional<Reduction> reduction_of(const Node& node) {
+  const std::string word = node.attributes().word("reduction", "none");
+  if (word == "none") return std::nullopt;
+  if (node.is_integer(0)) refuse(fmt::format("its reduction is '{}', of integers", printable_name(word)));
+  for (const Reduction& reduction : reductions) {
+    if (to_string(reduction.of_updates) == word) return reduction;
   }
-  node.fail(fmt::format("reduction is '{}', expected none, add, mul, min or max", printable_name(reduction)));
+  node.fail(fmt::format("reduction is '{}', expected none, add, mul, min or max", printable_name(word)));
 }
 
 /// `data`, and what updates at `indices` along the axis make of it.
-ValueId reduced(const Node& node, ScatterMode mode, ValueId data, ValueId updates, ValueId indices, size_t axis) {
+ValueId reduced(const Node& node, const Reduction& reduction, ValueId data, ValueId updates, ValueId indices,
+                size_t axis) {
   graph::Graph& graph = node.graph();
   Scatter scatter;
   scatter.updates = spec_of(graph, updates);
   scatter.indices = spec_of(graph, indices);
   scatter.y = spec_of(graph.value(data).dtype, graph.value(data).extents);
   scatter.axis = static_cast<int64_t>(axis);
-  scatter.mode = mode;
+  scatter.mode = reduction.of_updates;
   const ValueId of_updates = graph.call(scatter.request(), {{"updates", updates}, {"indices", indices}}).front().value;
-  constexpr std::array modes = {TensorOpMode::add, TensorOpMode::mul, TensorOpMode::min, TensorOpMode::max};
-  return tensor_op(node, modes[static_cast<size_t>(mode)], {data, of_updates}, scatter.y.dtype);
+  return tensor_op(node, reduction.with_element, {data, of_updates}, scatter.y.dtype);
 }
 
 /// ScatterElements with a reduction. Indices may be fewer than the elements beside the axis: what lies behind the last
 /// of them stays as it is.
-ValueId reduced_where_indices_reach(const Node& node, ScatterMode mode, size_t axis) {
+ValueId reduced_where_indices_reach(const Node& node, const Reduction& reduction, size_t axis) {
   graph::Graph& graph = node.graph();
   const Extents &x = node.extents(0), &indices = node.extents(1);
   if (graph::count_elements(indices) == 0) return node.operand(0);
@@ -175,7 +184,7 @@ ValueId reduced_where_indices_reach(const Node& node, ScatterMode mode, size_t a
     behind.emplace_back(d, part(graph, reached, d, {indices[d], 1, x[d] - indices[d]}));
     reached = part(graph, reached, d, {0, 1, indices[d]});
   }
-  ValueId result = reduced(node, mode, reached, node.operand(2), node.operand(1), axis);
+  ValueId result = reduced(node, reduction, reached, node.operand(2), node.operand(1), axis);
   for (; !behind.empty(); behind.pop_back()) {
     result = graph.concat({result, behind.back().second}, behind.back().first);
   }
@@ -276,7 +285,7 @@ void read_scatter_nd(Node& node) {
   const int64_t named_rows = graph::count_elements(part_of(indices, 0, indices.size() - 1));
   const ValueId data = graph.reshape(node.operand(0), {count, size}),
                 updates = graph.reshape(node.operand(2), {named_rows, size});
-  const std::optional<ScatterMode> reduction = reduction_of(node);
+  const std::optional<Reduction> reduction = reduction_of(node);
   if (reduction && named == 1 && node.host(1) == nullptr) {
     const ValueId rows = graph.reshape(node.operand(1), {named_rows, 1});
     return node.give(graph.reshape(reduced(node, *reduction, data, updates, rows, 0), x));
@@ -297,7 +306,7 @@ void read_scatter_elements(Node& node) {
     node.fail(fmt::format("has indices of {} and updates of {} for an input of {}", fmt::join(indices, "x"),
                           fmt::join(node.extents(2), "x"), fmt::join(x, "x")));
   }
-  if (const std::optional<ScatterMode> reduction = reduction_of(node)) {
+  if (const std::optional<Reduction> reduction = reduction_of(node)) {
     if (x.size() > 5) refuse(fmt::format("its input has {} dimensions, and up to 5 are covered", x.size()));
     return node.give(reduced_where_indices_reach(node, *reduction, axis));
   }

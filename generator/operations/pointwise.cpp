@@ -11,6 +11,23 @@ void require_rank(const Request& request, std::string_view operand) {
   if (rank < 1) refuse(request, fmt::format("{} has {} dimensions", operand, rank), "it takes 1 to 5");
 }
 
+void require_if_read(const Request& request, std::string_view operand, bool is_read, std::string_view advice) {
+  if ((request.find(operand) != nullptr) == is_read) return;
+  refuse(request, fmt::format("operand {} {}", operand, is_read ? "is missing" : "is given"), advice);
+}
+
+void require_extents_or_ones(const Request& request, std::string_view operand, std::string_view whole) {
+  const TensorSpec &spec = request.at(operand), &all = request.at(whole);
+  bool fits = spec.rank() == all.rank();
+  for (size_t d = 0; fits && d < all.extents.size(); ++d) {
+    fits = spec.extents[d] == all.extents[d] || spec.extents[d] == 1;
+  }
+  if (!fits) {
+    require_extents(request, operand, spec, all.extents,
+                    fmt::format("those of {}, or 1 where the input repeats", whole));
+  }
+}
+
 Work pointwise_work(const Request& request, double flops) {
   Work work;
   const Operand& result = result_of(request);

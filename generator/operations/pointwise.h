@@ -11,6 +11,11 @@ namespace kiln {
 /// Refuses an operand of other than 1 to 5 dimensions.
 void require_rank(const Request& request, std::string_view operand);
 
+/// Refuses an operand that is missing although it `is_read`, or given although it is not; `advice`: what to do.
+void require_if_read(const Request& request, std::string_view operand, bool is_read, std::string_view advice);
+/// Refuses an operand whose extents are not those of `whole`, which is named so, nor 1 where it repeats.
+void require_extents_or_ones(const Request& request, std::string_view operand, std::string_view whole);
+
 /// Each input once, the result once, and `flops` for each of its elements. An input whose elements repeat (extents of 1
 /// beside longer ones of the result) is read once.
 Work pointwise_work(const Request& request, double flops);

@@ -99,12 +99,10 @@ class ReduceBackwardOperation final : public Operation {
  private:
   static void check(const Request& request, std::string_view operand, bool is_read, const std::vector<int64_t>& extents,
                     std::string_view which) {
-    const TensorSpec* spec = request.find(operand);
-    if ((spec != nullptr) != is_read) {
-      refuse(request, fmt::format("operand {} {}", operand, is_read ? "is missing" : "is given"),
-             fmt::format("the gradient of {} reads {}", request.word("mode"), inputs_words(reduce_mode_of(request))));
-    }
-    if (spec != nullptr) require_extents(request, operand, *spec, extents, which);
+    require_if_read(
+        request, operand, is_read,
+        fmt::format("the gradient of {} reads {}", request.word("mode"), inputs_words(reduce_mode_of(request))));
+    if (is_read) require_extents(request, operand, request.at(operand), extents, which);
   }
 
   static std::string inputs_words(ReduceMode mode) {

@@ -106,10 +106,7 @@ class ScatterOperation final : public Operation {
   Work work(const Request& request) const override {
     Work work;
     work.flops = static_cast<double>(request.at("updates").elements());
-    for (const Operand& operand : request.operands) {
-      (is_written(request, operand.name) ? work.write_bytes : work.read_bytes) += bytes_of(operand.spec);
-    }
-    if (request.blend.beta != Scale::zero) work.read_bytes += bytes_of(result_of(request).spec);
+    add_each_operand(request, work);
     return work;
   }
 };

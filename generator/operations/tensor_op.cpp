@@ -122,20 +122,11 @@ class TensorOpOperation final : public Operation {
   void validate(const Request& request) const override {
     require_rank(request, "y");
     const int wanted = inputs_of(tensor_op_mode_of(request));
-    const TensorSpec& y = request.at("y");
+    const std::string advice = fmt::format("{} takes {} of a, b and c", request.word("mode"), wanted);
     for (int i = 0; i < 3; ++i) {
       const char* const input = input_names[static_cast<size_t>(i)];
-      const TensorSpec* spec = request.find(input);
-      if ((spec != nullptr) != (i < wanted)) {
-        refuse(request, fmt::format("operand {} {}", input, spec == nullptr ? "is missing" : "is given"),
-               fmt::format("{} takes {} of a, b and c", request.word("mode"), wanted));
-      }
-      if (spec == nullptr) continue;
-      bool fits = spec->rank() == y.rank();
-      for (size_t d = 0; fits && d < y.extents.size(); ++d) {
-        fits = spec->extents[d] == y.extents[d] || spec->extents[d] == 1;
-      }
-      if (!fits) require_extents(request, input, *spec, y.extents, "those of y, or 1 where the input repeats");
+      require_if_read(request, input, i < wanted, advice);
+      if (i < wanted) require_extents_or_ones(request, input, "y");
     }
   }
 

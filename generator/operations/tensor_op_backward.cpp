@@ -102,7 +102,7 @@ class TensorOpBackwardOperation final : public Operation {
     }
     check_input(request, "a", gradient_reads_a(mode, by));
     check_input(request, "b", gradient_reads_b(mode, by));
-    require_parts(request, "dx");
+    require_extents_or_ones(request, "dx", "dy");
     if (request.dynamic_batch && request.at("dx").extents[0] != request.at("dy").extents[0]) {
       refuse(request, "the batch cannot be dynamic where gradients are added up along it", "fix the batch");
     }
@@ -115,24 +115,11 @@ class TensorOpBackwardOperation final : public Operation {
   }
 
  private:
-  // Refuses extents that are neither dy's nor 1.
-  static void require_parts(const Request& request, std::string_view operand) {
-    const TensorSpec &dy = request.at("dy"), &spec = request.at(operand);
-    bool fits = spec.rank() == dy.rank();
-    for (size_t d = 0; fits && d < dy.extents.size(); ++d) {
-      fits = spec.extents[d] == dy.extents[d] || spec.extents[d] == 1;
-    }
-    if (!fits) require_extents(request, operand, spec, dy.extents, "those of dy, or 1 where the input repeats");
-  }
-
   static void check_input(const Request& request, std::string_view operand, bool is_read) {
-    const TensorSpec* spec = request.find(operand);
-    if ((spec != nullptr) != is_read) {
-      refuse(request, fmt::format("operand {} {}", operand, is_read ? "is missing" : "is given"),
-             fmt::format("the gradient of {} by {} {} it", request.word("mode"), request.word("input"),
-                         is_read ? "reads" : "does not read"));
-    }
-    if (spec != nullptr) require_parts(request, operand);
+    require_if_read(request, operand, is_read,
+                    fmt::format("the gradient of {} by {} {} it", request.word("mode"), request.word("input"),
+                                is_read ? "reads" : "does not read"));
+    if (is_read) require_extents_or_ones(request, operand, "dy");
   }
 };
 

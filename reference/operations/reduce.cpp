@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "evaluator.h"
-#include "kiln/reference/tensor_memory.h"
+#include "operations/rows.h"
 
 namespace kiln::reference {
 namespace {
@@ -25,7 +25,10 @@ Expected exactly(double value) {
 class ReduceEvaluator final : public Oracle::Evaluator {
  public:
   ReduceEvaluator(Request call, const Bindings& bindings, std::string_view output)
-      : Evaluator(std::move(call), bindings, output), reduce_(Reduce::of(request())), x_(tensor("x")) {}
+      : Evaluator(std::move(call), bindings, output),
+        reduce_(Reduce::of(request())),
+        x_(tensor("x")),
+        is_axis_(which_are(reduce_.axes, reduce_.x.extents.size())) {}
 
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
@@ -51,19 +54,9 @@ class ReduceEvaluator final : public Oracle::Evaluator {
   // Calls visit(x) for every element of the row at `coordinate`, in logical order.
   template <class Visit>
   void for_each(std::span<const int64_t> coordinate, const Visit& visit) const {
-    TensorSpec row = request().at("y");
-    for (const int64_t axis : reduce_.axes)
-      row.extents[static_cast<size_t>(axis)] = reduce_.x.extents[static_cast<size_t>(axis)];
-    for (size_t d = 0; d < row.extents.size(); ++d) row.extents[d] = is_axis(d) ? row.extents[d] : 1;
-    for_each_coordinate(row, [&](std::span<const int64_t> along) {
-      Coordinate at(coordinate.begin(), coordinate.end());
-      for (const int64_t axis : reduce_.axes) at[static_cast<size_t>(axis)] = along[static_cast<size_t>(axis)];
+    for_each_of_row(reduce_.x, is_axis_, coordinate, [&](const Coordinate& at) {
       visit(static_cast<double>(static_cast<float>(x_[at])));  // as kernels read an element: i32 may round
     });
-  }
-
-  bool is_axis(size_t dimension) const {
-    return std::find(reduce_.axes.begin(), reduce_.axes.end(), static_cast<int64_t>(dimension)) != reduce_.axes.end();
   }
 
   Expected sum(std::span<const int64_t> coordinate) const {
@@ -133,6 +126,7 @@ class ReduceEvaluator final : public Oracle::Evaluator {
 
   Reduce reduce_;
   Tensor x_;
+  std::vector<bool> is_axis_;
 };
 
 }  // namespace

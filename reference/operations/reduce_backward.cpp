@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "evaluator.h"
-#include "kiln/reference/tensor_memory.h"
 #include "operations/bounded.h"
+#include "operations/rows.h"
 
 namespace kiln::reference {
 namespace {
@@ -26,7 +26,10 @@ Expected with_roundings(double value, int64_t roundings) {
 class ReduceBackwardEvaluator final : public Oracle::Evaluator {
  public:
   ReduceBackwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
-      : Evaluator(std::move(call), bindings, output), view_(ReduceBackward::of(request())), dy_(tensor("dy")) {
+      : Evaluator(std::move(call), bindings, output),
+        view_(ReduceBackward::of(request())),
+        is_axis_(which_are(view_.axes, view_.dx.extents.size())),
+        dy_(tensor("dy")) {
     if (view_.x) x_ = tensor("x");
     if (view_.y) y_ = tensor("y");
     if (view_.indices) indices_ = tensor("indices");
@@ -74,7 +77,7 @@ class ReduceBackwardEvaluator final : public Oracle::Evaluator {
     double value = dy, above = std::max(std::fabs(dy), 1.0), below = std::min(std::fabs(dy), 1.0);
     int64_t factors = 0;
     bool has_zero = false;
-    for_each_of_row(coordinate, [&](std::span<const int64_t> at, int64_t) {
+    for_each_of_row(view_.dx, is_axis_, coordinate, [&](const Coordinate& at) {
       if (std::equal(at.begin(), at.end(), coordinate.begin())) return;
       const double x = (*x_)[at], size = std::fabs(x);
       has_zero = has_zero || x == 0;
@@ -98,23 +101,8 @@ class ReduceBackwardEvaluator final : public Oracle::Evaluator {
     return static_cast<int64_t>((*indices_)[row]) == position;
   }
 
-  // Calls visit(coordinate, position) for every element of a row, in logical order.
-  template <class Visit>
-  void for_each_of_row(std::span<const int64_t> coordinate, const Visit& visit) const {
-    TensorSpec row = view_.dx;
-    for (size_t d = 0; d < row.extents.size(); ++d) {
-      const bool is_axis = std::find(view_.axes.begin(), view_.axes.end(), static_cast<int64_t>(d)) != view_.axes.end();
-      if (!is_axis) row.extents[d] = 1;
-    }
-    int64_t position = 0;
-    for_each_coordinate(row, [&](std::span<const int64_t> along) {
-      Coordinate at(coordinate.begin(), coordinate.end());
-      for (const int64_t axis : view_.axes) at[static_cast<size_t>(axis)] = along[static_cast<size_t>(axis)];
-      visit(at, position++);
-    });
-  }
-
   ReduceBackward view_;
+  std::vector<bool> is_axis_;
   Tensor dy_;
   std::optional<Tensor> x_, y_, indices_;
 };

@@ -12,6 +12,25 @@
 
 namespace kiln::reference {
 
+/// Whether each of `rank` dimensions is one of `axes`.
+inline std::vector<bool> which_are(const std::vector<int64_t>& axes, size_t rank) {
+  std::vector<bool> is_axis(rank, false);
+  for (const int64_t axis : axes) is_axis[static_cast<size_t>(axis)] = true;
+  return is_axis;
+}
+
+/// Calls visit(coordinate) for every element of the row of `whole` that `coordinate` lies in, in logical order.
+template <class Visit>
+void for_each_of_row(TensorSpec whole, const std::vector<bool>& is_axis, std::span<const int64_t> coordinate,
+                     const Visit& visit) {
+  for (size_t d = 0; d < is_axis.size(); ++d) whole.extents[d] = is_axis[d] ? whole.extents[d] : 1;
+  for_each_coordinate(whole, [&](std::span<const int64_t> along) {
+    Coordinate at(coordinate.begin(), coordinate.end());
+    for (size_t d = 0; d < at.size(); ++d) at[d] = is_axis[d] ? along[d] : at[d];
+    visit(at);
+  });
+}
+
 /// `Row`: what is to be known of a row. It is worked out once for all of the row's elements, for outputs that have the
 /// extents of the first operand, or 1 along axes.
 template <class Row>
@@ -33,18 +52,16 @@ class RowEvaluator : public Oracle::Evaluator {
     }
     for_each_coordinate(first_of_rows, [&](std::span<const int64_t> first) {
       const Row row = row_at(first);
-      for_each_of_row(output, first,
-                      [&](const Coordinate& at) { results[logical_index(at)] = finished(element(row, at), at); });
+      reference::for_each_of_row(output, is_axis_, first, [&](const Coordinate& at) {
+        results[logical_index(at)] = finished(element(row, at), at);
+      });
     });
     return results;
   }
 
  protected:
   /// Other axes than the request's.
-  void go_along(const std::vector<int64_t>& axes) {
-    is_axis_.assign(shape_.extents.size(), false);
-    for (const int64_t axis : axes) is_axis_[static_cast<size_t>(axis)] = true;
-  }
+  void go_along(const std::vector<int64_t>& axes) { is_axis_ = which_are(axes, shape_.extents.size()); }
 
   /// The row that `coordinate` lies in.
   virtual Row row_at(std::span<const int64_t> coordinate) const = 0;
@@ -63,7 +80,7 @@ class RowEvaluator : public Oracle::Evaluator {
   /// Calls `visit` with the coordinate of every element of the row that `coordinate` lies in.
   template <class Visit>
   void for_each_of_row(std::span<const int64_t> coordinate, const Visit& visit) const {
-    for_each_of_row(shape_, coordinate, visit);
+    reference::for_each_of_row(shape_, is_axis_, coordinate, visit);
   }
 
  private:
@@ -73,16 +90,6 @@ class RowEvaluator : public Oracle::Evaluator {
     bool repeats = extents.size() == is_axis_.size();
     for (size_t d = 0; repeats && d < extents.size(); ++d) repeats = is_axis_[d] || extents[d] == shape_.extents[d];
     return repeats;
-  }
-
-  template <class Visit>
-  void for_each_of_row(TensorSpec row, std::span<const int64_t> coordinate, const Visit& visit) const {
-    for (size_t d = 0; d < is_axis_.size(); ++d) row.extents[d] = is_axis_[d] ? row.extents[d] : 1;
-    for_each_coordinate(row, [&](std::span<const int64_t> along) {
-      Coordinate at(coordinate.begin(), coordinate.end());
-      for (size_t d = 0; d < at.size(); ++d) at[d] = is_axis_[d] ? along[d] : at[d];
-      visit(at);
-    });
   }
 
   size_t logical_index(const Coordinate& coordinate) const {

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "evaluator.h"
-#include "kiln/reference/tensor_memory.h"
 #include "operations/bounded.h"
 #include "operations/norm.h"
+#include "operations/rows.h"
 
 namespace kiln::reference {
 namespace {
@@ -101,25 +101,20 @@ Bounded gradient(TensorOpMode mode, TensorOpInput by, double dy, double a, doubl
 class TensorOpBackwardEvaluator final : public Oracle::Evaluator {
  public:
   TensorOpBackwardEvaluator(Request call, const Bindings& bindings, std::string_view output)
-      : Evaluator(std::move(call), bindings, output), view_(TensorOpBackward::of(request())), dy_(tensor("dy")) {
+      : Evaluator(std::move(call), bindings, output),
+        view_(TensorOpBackward::of(request())),
+        axes_(view_.axes()),
+        is_axis_(which_are(axes_, view_.dy.extents.size())),
+        dy_(tensor("dy")) {
     if (view_.a) a_.emplace(*view_.a, tensor("a"));
     if (view_.b) b_.emplace(*view_.b, tensor("b"));
-    row_ = view_.dy;
-    for (size_t d = 0; d < row_.extents.size(); ++d) {
-      if (view_.dx.extents[d] == row_.extents[d]) row_.extents[d] = 1;
-    }
-    adds_ = !view_.axes().empty();
   }
 
  protected:
   Expected operation_at(std::span<const int64_t> coordinate) const override {
-    if (!adds_) return gradient_at(coordinate).expected();
+    if (axes_.empty()) return gradient_at(coordinate).expected();
     BoundedSum sum;
-    for_each_coordinate(row_, [&](std::span<const int64_t> along) {
-      Coordinate at(coordinate.begin(), coordinate.end());
-      for (size_t d = 0; d < at.size(); ++d) at[d] += along[d];
-      sum.add(gradient_at(at));
-    });
+    for_each_of_row(view_.dy, is_axis_, coordinate, [&](const Coordinate& at) { sum.add(gradient_at(at)); });
     return sum.result().expected();
   }
 
@@ -129,10 +124,10 @@ class TensorOpBackwardEvaluator final : public Oracle::Evaluator {
   }
 
   TensorOpBackward view_;
+  std::vector<int64_t> axes_;  // along which gradients are added up
+  std::vector<bool> is_axis_;
   Tensor dy_;
   std::optional<Repeating> a_, b_;
-  TensorSpec row_;  // the elements that are added up for one
-  bool adds_ = false;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "descriptor/epilogue.h"
 #include "descriptor/numbers.h"
 #include "descriptor/prelude_and_launch.h"
+#include "descriptor/strided.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -24,10 +25,6 @@ void add_products(Prelude& prelude, const ProductBatch& batch) {
   add("W_BATCH_STRIDE_", batch.b);
   add("Y_BATCH_STRIDE_", batch.c);
   add("RESIDUAL_BATCH_STRIDE_", batch.residual);
-}
-
-double bytes_of(const TensorSpec& spec) {
-  return static_cast<double>(spec.elements()) * size_of(spec.dtype);
 }
 
 // Matrices that differ of an operand with `strides` along the dimensions of a batch.

@@ -6,6 +6,7 @@
 
 #include "descriptor/numbers.h"
 #include "descriptor/prelude_and_launch.h"
+#include "descriptor/strided.h"
 
 namespace kiln::descriptor {
 namespace {
@@ -45,14 +46,13 @@ Program split_gradient_program(const std::string& name, const FilterGradient& gr
 
 Estimate split_gradient_estimate(const FilterGradient& gradient, const SplitGrid& grid, const BlockWork& block,
                                  const Target& target, const DeviceFigures& device) {
-  const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   GridWork work;
   work.block = block;
   work.blocks = static_cast<double>(grid.blocks_in_x * grid.blocks_in_z * grid.split);
   // Blocks are long: SMs that have one less than others wait at the end, and leave their share of the bandwidth.
   const double sms = std::max(device.sms, 1);
   const double uneven = std::ceil(work.blocks / sms) * sms / work.blocks;
-  work.dram_bytes = (bytes(gradient.x) + bytes(gradient.dy) + bytes(gradient.dw)) * uneven;
+  work.dram_bytes = (bytes_of(gradient.x) + bytes_of(gradient.dy) + bytes_of(gradient.dw)) * uneven;
   if (grid.split == 1) return grid_estimate(work, target.arch, device);
 
   const auto parts = static_cast<double>(parts_bytes(gradient, grid.split));

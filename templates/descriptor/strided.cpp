@@ -64,6 +64,10 @@ TensorSpec with_three_axes(const TensorSpec& spec) {
   return result;
 }
 
+double bytes_of(const TensorSpec& spec) {
+  return static_cast<double>(spec.elements()) * size_of(spec.dtype);
+}
+
 Inner inner_of(const TensorSpec& spec) {
   int64_t pixel_stride = std::numeric_limits<int64_t>::max();
   for (const int axis : {dimension::plane, dimension::row, dimension::column}) {

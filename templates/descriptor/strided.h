@@ -20,6 +20,9 @@ constexpr int batch = 0, channel = 1, plane = 2, row = 3, column = 4;
 /// the stride 0.
 TensorSpec with_three_axes(const TensorSpec& spec);
 
+/// Bytes of a tensor's elements.
+double bytes_of(const TensorSpec& spec);
+
 /// Axis whose elements stand closer together in a tensor of with_three_axes().
 enum class Inner {
   channels,

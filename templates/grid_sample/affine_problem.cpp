@@ -62,8 +62,7 @@ AffineProblem AffineProblem::of(const Request& request) {
 }
 
 double AffineProblem::bytes() const {
-  return static_cast<double>(theta.elements()) * size_of(theta.dtype) +
-         static_cast<double>(grid.elements()) * size_of(grid.dtype);
+  return bytes_of(theta) + bytes_of(grid);
 }
 
 TensorSpec grid_with_planes(TensorSpec grid) {

@@ -96,7 +96,7 @@ int64_t GridProblem::sum_bits() const {
 double GridProblem::bytes() const {
   double bytes = 0;
   for (const TensorSpec* spec : {&image, &sampled, &grid, &dgrid}) {
-    if (!spec->extents.empty()) bytes += static_cast<double>(spec->elements()) * size_of(spec->dtype);
+    if (!spec->extents.empty()) bytes += bytes_of(*spec);
   }
   return bytes;
 }

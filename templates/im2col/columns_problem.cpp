@@ -5,13 +5,6 @@
 #include "descriptor/prelude_and_launch.h"
 
 namespace kiln::descriptor {
-namespace {
-
-double bytes_moved(const TensorSpec& spec) {
-  return static_cast<double>(spec.elements()) * size_of(spec.dtype);
-}
-
-}  // namespace
 
 ColumnsProblem ColumnsProblem::of(const Request& request) {
   ColumnsProblem problem;
@@ -42,10 +35,10 @@ Prelude columns_prelude(const ColumnsProblem& problem) {
 StreamingWork columns_work(const ColumnsProblem& problem, double threads, double results, double loads,
                            double lane_bytes_of_x) {
   const TensorSpec& x = problem.sums ? problem.unfolded : problem.images;
-  const double written = bytes_moved(problem.result());
+  const double written = bytes_of(problem.result());
   StreamingWork work;
   work.cache_bytes = threads * loads * lane_bytes_of_x + written;
-  work.dram_bytes = std::min(bytes_moved(x), threads * loads * lane_bytes_of_x) + written;
+  work.dram_bytes = std::min(bytes_of(x), threads * loads * lane_bytes_of_x) + written;
   if (problem.blend.beta != Scale::zero) work.dram_bytes += written;
   work.threads = threads;
   work.instructions_per_thread = 50 + loads * 6 + results * 4;

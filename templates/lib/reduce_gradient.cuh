@@ -1,13 +1,8 @@
 // Gradient of a reduction: kiln/generator/operations/reduce_backward.h has the formulas.
 //
-// From the prelude: MODE, ROW, TDY, TX, TY.
+// From the prelude: MODE; READS_X, READS_Y and READS_INDICES, whether it reads these; ROW, TDY, TX, TY.
 #include "lib/math.cuh"
 #include "lib/reduce_modes.cuh"
-
-constexpr bool READS_X = MODE == REDUCE_MUL || MODE == REDUCE_MUL_NO_ZEROS || MODE == REDUCE_NORM1 ||
-                         MODE == REDUCE_NORM2 || MODE == REDUCE_AMAX;
-constexpr bool READS_Y = MODE == REDUCE_MUL || MODE == REDUCE_MUL_NO_ZEROS || MODE == REDUCE_NORM2;
-constexpr bool READS_INDICES = MODE == REDUCE_MIN || MODE == REDUCE_MAX || MODE == REDUCE_AMAX;
 
 __device__ __forceinline__ float sign_of(float x) {
   return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;

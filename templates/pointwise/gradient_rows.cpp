@@ -1,6 +1,7 @@
 #include "pointwise/gradient_rows.h"
 
 #include "descriptor/prelude_and_launch.h"
+#include "descriptor/strided.h"
 
 namespace kiln::descriptor {
 
@@ -25,9 +26,7 @@ OpGradientRows OpGradientRows::of(const Request& request) {
 
 double OpGradientRows::moved_bytes() const {
   double bytes = 0;
-  for (const Operand& operand : operands) {
-    bytes += static_cast<double>(operand.spec.elements()) * size_of(operand.spec.dtype);
-  }
+  for (const Operand& operand : operands) bytes += bytes_of(operand.spec);
   return bytes;
 }
 

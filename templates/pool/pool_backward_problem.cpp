@@ -1,6 +1,7 @@
 #include "pool/pool_backward_problem.h"
 
 #include "descriptor/prelude_and_launch.h"
+#include "descriptor/strided.h"
 #include "pool/pool_problem.h"
 
 namespace kiln::descriptor {
@@ -50,10 +51,9 @@ Prelude pool_backward_prelude(const PoolBackwardProblem& pool) {
 }
 
 double compulsory_bytes(const PoolBackwardProblem& pool) {
-  const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
-  return bytes(pool.dy) + (pool.reads_x() ? bytes(pool.x) : 0) +
+  return bytes_of(pool.dy) + (pool.reads_x() ? bytes_of(pool.x) : 0) +
          (pool.has_indices ? static_cast<double>(pool.dy.elements()) * size_of(DType::i32) : 0) +
-         (pool.blend.beta == Scale::zero ? 1 : 2) * bytes(pool.dx);
+         (pool.blend.beta == Scale::zero ? 1 : 2) * bytes_of(pool.dx);
 }
 
 }  // namespace kiln::descriptor

@@ -1,6 +1,7 @@
 #include "reduce/reduce_rows.h"
 
 #include "descriptor/prelude_and_launch.h"
+#include "descriptor/strided.h"
 #include "kiln/generator/operations/reduce_backward.h"
 
 namespace kiln::descriptor {
@@ -74,18 +75,17 @@ ReduceGradientRows ReduceGradientRows::of(const Request& request) {
 }
 
 double ReduceGradientRows::moved_bytes() const {
-  const auto bytes_of = [&](size_t i) {
-    return static_cast<double>(operands[i].spec.elements()) * size_of(operands[i].spec.dtype);
-  };
-  double bytes = bytes_of(0) * (blend.beta == Scale::zero ? 1 : 2) + bytes_of(1);
-  if (gradient_reads_x(mode)) bytes += bytes_of(2);
-  if (gradient_reads_y(mode)) bytes += bytes_of(3);
-  if (has_indices(mode)) bytes += bytes_of(4);
+  double bytes = bytes_of(operands[0].spec) * (blend.beta == Scale::zero ? 1 : 2) + bytes_of(operands[1].spec);
+  if (gradient_reads_x(mode)) bytes += bytes_of(operands[2].spec);
+  if (gradient_reads_y(mode)) bytes += bytes_of(operands[3].spec);
+  if (has_indices(mode)) bytes += bytes_of(operands[4].spec);
   return bytes;
 }
 
 void add_reduce_gradient(Prelude& prelude, const ReduceGradientRows& rows) {
   prelude.constant("MODE", static_cast<int64_t>(rows.mode));
+  prelude.flag("READS_X", gradient_reads_x(rows.mode)).flag("READS_Y", gradient_reads_y(rows.mode));
+  prelude.flag("READS_INDICES", has_indices(rows.mode));
   add_blend(prelude, rows.blend);
 }
 

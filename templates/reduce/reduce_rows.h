@@ -43,7 +43,7 @@ struct ReduceGradientRows : Rows {
   double moved_bytes() const;
 };
 
-/// MODE, ALPHA and BETA.
+/// MODE, what it reads, ALPHA and BETA.
 void add_reduce_gradient(Prelude& prelude, const ReduceGradientRows& rows);
 
 /// The arguments of kernels of gradients.

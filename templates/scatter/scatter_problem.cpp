@@ -5,6 +5,7 @@
 
 #include "descriptor/numbers.h"
 #include "descriptor/prelude_and_launch.h"
+#include "descriptor/strided.h"
 
 namespace kiln::descriptor {
 
@@ -19,9 +20,7 @@ ScatterProblem ScatterProblem::of(const Request& request) {
 
 double ScatterProblem::bytes() const {
   double bytes = 0;
-  for (const Operand& operand : lines.operands) {
-    bytes += static_cast<double>(operand.spec.elements()) * size_of(operand.spec.dtype);
-  }
+  for (const Operand& operand : lines.operands) bytes += bytes_of(operand.spec);
   return bytes;
 }
 

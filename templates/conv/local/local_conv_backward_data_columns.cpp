@@ -6,6 +6,7 @@
 #include "contraction/simt_tiling.h"
 #include "conv/conv_contractions.h"
 #include "conv/gradients.h"
+#include "descriptor/strided.h"
 
 namespace kiln {
 namespace local_conv_backward_data_columns_descriptor {
@@ -72,7 +73,7 @@ struct Columns {
   static Columns of(const Request& request);
 
   const Contraction& main() const { return product.main(); }
-  int64_t bytes() const { return gradient.dy.elements() / gradient.k() * main().addresses.k() * 4; }
+  int64_t bytes_of() const { return gradient.dy.elements() / gradient.k() * main().addresses.k() * 4; }
 
   DataGradient gradient;
   FilterRun run;
@@ -132,7 +133,7 @@ Program program(const SimtTiling& tiling, const Columns& columns, const Target& 
   add_simt_tiling(prelude, tiling, product, min_blocks(tiling, product, target.arch));
   add_gather(prelude, columns);
 
-  const WorkspaceArgument workspace{0, columns.bytes()};
+  const WorkspaceArgument workspace{0, columns.bytes_of()};
   Launch multiply = sums_launch("local_conv_backward_data_columns", tiling.threads(),
                                 {OperandArgument{"dy"}, OperandArgument{"w"}, workspace});
   multiply.grid = tile_grid(tiling.block_m, tiling.block_n, columns.product);
@@ -159,15 +160,14 @@ double gather_seconds(const DataGradient& gradient, const DeviceFigures& device)
 
 Estimate predict(const SimtTiling& tiling, const Columns& columns, const Target& target, const DeviceFigures& device) {
   const Contraction& product = columns.main();
-  const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   GridWork work;
   work.block = simt_block_work(tiling, product, target.arch, static_cast<double>(product.chunks(tiling.block_k)));
   work.blocks = static_cast<double>(tiles_of(tiling.block_m, tiling.block_n, product));
-  work.dram_bytes = bytes(columns.gradient.dy) + bytes(columns.gradient.w);
+  work.dram_bytes = bytes_of(columns.gradient.dy) + bytes_of(columns.gradient.w);
   // Columns for neighbouring taps are read by different threads, so that most sectors are read more than once.
   constexpr double reads = 3;
-  const auto workspace = static_cast<double>(columns.bytes());
-  work.extra_dram_bytes = workspace * (1 + reads) * workspace_share(workspace, device) + bytes(columns.gradient.dx);
+  const auto workspace = static_cast<double>(columns.bytes_of());
+  work.extra_dram_bytes = workspace * (1 + reads) * workspace_share(workspace, device) + bytes_of(columns.gradient.dx);
   work.launches = 2;
   Estimate estimate = grid_estimate(work, target.arch, device);
   const double gather = gather_seconds(columns.gradient, device);
@@ -187,8 +187,8 @@ Algorithm local_conv_backward_data_columns() {
                               return refusal_of(columns.product, no_refusal);
                             }))
       .takes_prologue()
-      .rule("the columns fit into a gigabyte",
-            [](const SimtTiling&, const Columns& columns, const Target&) { return columns.bytes() <= most_workspace; })
+      .rule("the columns fit into a gigabyte", [](const SimtTiling&, const Columns& columns,
+                                                  const Target&) { return columns.bytes_of() <= most_workspace; })
       .program(program)
       .estimate(predict);
 }

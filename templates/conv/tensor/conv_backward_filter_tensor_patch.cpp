@@ -8,6 +8,7 @@
 #include "conv/tensor/patch.h"
 #include "descriptor/numbers.h"
 #include "descriptor/prelude_and_launch.h"
+#include "descriptor/strided.h"
 #include "kiln/generator/algorithm.h"
 
 namespace kiln {
@@ -187,13 +188,12 @@ BlockWork block_work(const Shape& shape, const FilterGradient& gradient, const A
 
 Estimate predict(const Shape& shape, const FilterGradient& gradient, const Target& target,
                  const DeviceFigures& device) {
-  const auto bytes = [](const TensorSpec& spec) { return static_cast<double>(spec.elements()) * size_of(spec.dtype); };
   descriptor::GridWork work;
   work.block = block_work(shape, gradient, target.arch, device.calibration);
   work.blocks = static_cast<double>(shape.split * filter_tiles(shape, gradient) * column_tiles(shape, gradient));
   const auto parts = static_cast<double>(workspace_bytes(shape, gradient));
-  work.dram_bytes =
-      bytes(gradient.x) + bytes(gradient.dy) + bytes(gradient.dw) + parts * descriptor::workspace_share(parts, device);
+  work.dram_bytes = descriptor::bytes_of(gradient.x) + descriptor::bytes_of(gradient.dy) +
+                    descriptor::bytes_of(gradient.dw) + parts * descriptor::workspace_share(parts, device);
   work.extra_dram_bytes = parts * descriptor::workspace_share(parts, device);
   work.launches = 2;
   Estimate estimate = grid_estimate(work, target.arch, device);

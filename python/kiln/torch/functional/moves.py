@@ -100,8 +100,8 @@ def embedding(
     sparse: bool = False,
 ) -> torch.Tensor:
     """torch.nn.functional.embedding: rows of `weight`. An index that is no row raises kiln.InvalidArgument, or on a GPU
-    ends in an assertion of the device. The gradient repeats bit for bit, on GPUs too; with scale_grad_by_freq it is PyTorch's. max_norm and sparse gradients
-    are not served."""
+    ends in an assertion of the device. The gradient repeats bit for bit, on GPUs too; with scale_grad_by_freq it is
+    PyTorch's. max_norm and sparse gradients are not served."""
     require(weight.dim() == 2, f"embedding takes a table of 2 dimensions, and this has {weight.dim()}", "give rows")
     require(input.dtype in (torch.int32, torch.int64), f"indices are {input.dtype}", "give int64 or int32")
     require_served(max_norm is None, "embedding with max_norm, which writes the table")

@@ -86,7 +86,8 @@ def _write_nll_loss(loss: Any, x: Any, targets: Any, weights: Any, reduction: st
     at, counts = _counted(targets, weights, x.shape[1], ignore)
     losses = torch.empty_like(at, dtype=torch.float32)
     launch("gather", x=x, indices=at.unsqueeze(1), y=losses.unsqueeze(1), axis=1, alpha=-1.0)
-    losses *= counts
+    if weights is not None:
+        losses *= counts
     if reduction == "none":
         loss.copy_(losses)
         return
