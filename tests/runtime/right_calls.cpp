@@ -29,7 +29,8 @@ RightCalls::Calls RightCalls::calls() const {
   Calls calls;
   add_convolution(calls);
   add_pooling(calls);
-  add_rows_and_elements(calls);
+  add_rows(calls);
+  add_elements(calls);
   add_recurrent_layers(calls);
   add_attention(calls);
   add_products(calls);
@@ -130,8 +131,8 @@ void RightCalls::add_pooling(Calls& calls) const {
       }};
 }
 
-void RightCalls::add_rows_and_elements(Calls& calls) const {
-  const Tensor a = slot(0, {3, 5}), b = slot(1, {3, 5}), c = slot(2, {3, 5}), y = slot(3, {3, 5});
+void RightCalls::add_rows(Calls& calls) const {
+  const Tensor a = slot(0, {3, 5}), b = slot(1, {3, 5}), y = slot(3, {3, 5});
   calls["softmax_forward"] = {
       "", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) { softmax_forward(k, t[0].tensor, t[1].tensor); }};
   calls["softmax_backward"] = {"", {{"y", a}, {"dy", b}, {"dx", y}}, [](Context& k, const Tensors& t) {
@@ -169,10 +170,10 @@ void RightCalls::add_rows_and_elements(Calls& calls) const {
       "reduce_backward", {{"dy", sum}, {"x", a}, {"indices", positions}, {"dx", y}}, [](Context& k, const Tensors& t) {
         reduce_backward(k, ReduceMode::amax, t[0].tensor, t[3].tensor, {.x = t[1].tensor, .indices = t[2].tensor});
       }};
-  calls["tensor_op_backward"] = {"", {{"dy", b}, {"a", a}, {"dx", y}}, [](Context& k, const Tensors& t) {
-                                   tensor_op_backward(k, TensorOpMode::exp, TensorOpInput::a, t[0].tensor, t[2].tensor,
-                                                      {.a = t[1].tensor});
-                                 }};
+}
+
+void RightCalls::add_elements(Calls& calls) const {
+  const Tensor a = slot(0, {3, 5}), b = slot(1, {3, 5}), c = slot(2, {3, 5}), y = slot(3, {3, 5});
   calls["dropout_forward"] = {"dropout", {{"x", a}, {"y", y}}, [](Context& k, const Tensors& t) {
                                 dropout_forward(k, t[0].tensor, t[1].tensor);
                               }};
@@ -190,6 +191,10 @@ void RightCalls::add_rows_and_elements(Calls& calls) const {
   calls["tensor_op"] = {"", {{"a", a}, {"b", b}, {"c", c}, {"y", y}}, [](Context& k, const Tensors& t) {
                           tensor_op(k, TensorOpMode::select, t[0].tensor, t[1].tensor, t[2].tensor, t[3].tensor);
                         }};
+  calls["tensor_op_backward"] = {"", {{"dy", b}, {"a", a}, {"dx", y}}, [](Context& k, const Tensors& t) {
+                                   tensor_op_backward(k, TensorOpMode::exp, TensorOpInput::a, t[0].tensor, t[2].tensor,
+                                                      {.a = t[1].tensor});
+                                 }};
   const Tensor named(slot(1, {3, 5}).data(), i32, {3, 5}, contiguous);
   calls["gather"] = {"", {{"x", a}, {"indices", named}, {"y", y}}, [](Context& k, const Tensors& t) {
                        gather(k, t[0].tensor, t[1].tensor, t[2].tensor, {.axis = 1});

@@ -43,7 +43,8 @@ class RightCalls : public BadArguments {
  private:
   void add_convolution(Calls& calls) const;
   void add_pooling(Calls& calls) const;
-  void add_rows_and_elements(Calls& calls) const;
+  void add_rows(Calls& calls) const;
+  void add_elements(Calls& calls) const;
   void add_recurrent_layers(Calls& calls) const;
   void add_attention(Calls& calls) const;
   void add_products(Calls& calls) const;
