@@ -37,25 +37,40 @@ class ElementRegion {
   /// Takes in nodes in their order, as long as they are of the kind, and remembers the last point at which one value
   /// alone is read by others.
   void grow() {
-    size_t calls = 0;
     readers_.insert(edges_.users(result_).begin(), edges_.users(result_).end());
-    while (!readers_.empty() && calls < most_calls) {
+    while (!readers_.empty() && calls_ < most_calls) {
       const size_t i = readers_.extract(readers_.begin()).value();
       if (const View* view = std::get_if<View>(&graph_.nodes()[i])) {
         if (std::holds_alternative<Reshape>(view->kind)) take(i, view->result, names_[view->source]);
         continue;
       }
       const Call* call = std::get_if<Call>(&graph_.nodes()[i]);
-      // Names are counted, so that equal chains are equal code wherever they stand.
-      const std::string name = fmt::format("v{}", calls + 1);
-      if (call == nullptr || !joins(*call) || !write(*call, name)) continue;
-      take(i, call->outputs.front().value, name);
-      ++calls;
+      if (call == nullptr || !joins(*call)) continue;
+      Draft draft{writer_, calls_, {}, {}};
+      if (!write(i, draft)) continue;
+      accept(std::move(draft));
       if (const auto last = escaping()) {
         best_ = members_.size();
         last_ = *last;
         written_ = writer_;
       }
+    }
+  }
+
+  /// The code with a further call in it, and what goes into the region with that.
+  struct Draft {
+    CodeWriter writer;
+    size_t calls;
+    std::vector<std::pair<size_t, std::string>> taken;  ///< Indices of calls, and the names of their results.
+    std::vector<std::pair<ValueId, Extents>> wholes;
+  };
+
+  void accept(Draft&& draft) {
+    writer_ = std::move(draft.writer);
+    calls_ = draft.calls;
+    wholes_.insert(draft.wholes.begin(), draft.wholes.end());
+    for (const auto& [index, name] : draft.taken) {
+      take(index, std::get<Call>(graph_.nodes()[index]).outputs.front().value, name);
     }
   }
 
@@ -72,47 +87,89 @@ class ElementRegion {
         std::any_of(code->inputs.begin(), code->inputs.end(), [&](ValueId id) { return names_.contains(id); });
     const Value& result = graph_.value(call.outputs.front().value);
     return reads && edges_.is_fixed(call.outputs.front().value) == edges_.is_fixed(result_) &&
-           count_elements(result.extents) == count_elements(extents_) && passes_through(code->inputs);
+           count_elements(result.extents) == count_elements(extents_);
   }
 
-  /// Whether the inputs that the code computes keep their values when they are not stored: floating-point numbers and
-  /// the flags of comparisons do; other integers would be rounded and saturated.
-  bool passes_through(const std::vector<ValueId>& inputs) const {
-    return std::all_of(inputs.begin(), inputs.end(), [&](ValueId id) {
-      if (!names_.contains(id) || is_floating(graph_.value(id).dtype)) return true;
-      const auto producer = edges_.producer(id);
-      const Call* call = producer ? std::get_if<Call>(&graph_.nodes()[*producer]) : nullptr;
-      if (call == nullptr || call->request.operation != "tensor_op") return false;
-      static const std::set<std::string> flags = {"eq", "ne", "lt", "le", "gt", "ge", "not"};
-      const std::string* mode = word_of(*call, "mode");
-      return mode != nullptr && flags.contains(*mode);
-    });
-  }
-
-  /// Adds the call's line, which stays even if it does not fit: then nothing behind it is used.
-  bool write(const Call& call, const std::string& name) {
+  /// Adds an element-wise call to the draft, and those that it alone reads and that are better computed where they are
+  /// read. The draft is of no use where they do not fit.
+  bool write(size_t index, Draft& draft) const {
+    const Call& call = std::get<Call>(graph_.nodes()[index]);
     const ElementCode code = *code_of(call);
     const Extents& whole = graph_.value(call.outputs.front().value).extents;
     std::vector<std::string> arguments;
-    CodeWriter tried = writer_;
     for (const ValueId id : code.inputs) {
-      if (const auto known = names_.find(id); known != names_.end()) {
-        arguments.push_back(known->second);
-      } else if (const auto number = number_of(graph_, edges_, id)) {
-        arguments.push_back(tried.number(*number));
-      } else if (repeated_in(padded(graph_.value(id).extents, whole.size()), whole, extents_)) {
-        arguments.push_back(tried.tensor(id));
-        wholes_[id] = whole;
-      } else {
-        return false;
+      const auto argument = argument_of(id, whole, index, draft);
+      if (!argument) return false;
+      arguments.push_back(*argument);
+    }
+    for (const auto& [own, number] : code.numbers) arguments.push_back(draft.writer.number(number));
+    if (!draft.writer.fits()) return false;
+    const std::string function = draft.writer.function(code.body, code.inputs.size(), code.numbers);
+    // Names are counted, so that equal chains are equal code wherever they stand.
+    const std::string name = fmt::format("v{}", ++draft.calls);
+    draft.writer.line(name, fmt::format("{}({})", function, fmt::join(arguments, ", ")));
+    draft.taken.emplace_back(index, name);
+    return true;
+  }
+
+  /// An input of the call at `reader`, whose result has the extents `whole`, as its code calls it.
+  std::optional<std::string> argument_of(ValueId id, const Extents& whole, size_t reader, Draft& draft) const {
+    if (const auto known = names_.find(id); known != names_.end()) return as_stored(id, known->second, draft);
+    if (const auto number = number_of(graph_, edges_, id)) return draft.writer.number(*number);
+    if (edges_.sole_user(id) == reader && is_better_unstored(id) && draft.calls < most_calls) {
+      Draft tried = draft;
+      if (write(*edges_.producer(id), tried)) {
+        draft = std::move(tried);
+        return as_stored(id, draft.taken.back().second, draft);
       }
     }
-    for (const auto& [own, number] : code.numbers) arguments.push_back(tried.number(number));
-    if (!tried.fits()) return false;
-    const std::string function = tried.function(code.body, code.inputs.size(), code.numbers);
-    tried.line(name, fmt::format("{}({})", function, fmt::join(arguments, ", ")));
-    writer_ = std::move(tried);
-    return true;
+    if (!repeated_in(padded(graph_.value(id).extents, whole.size()), whole, extents_)) return std::nullopt;
+    draft.wholes.emplace_back(id, whole);
+    return draft.writer.tensor(id);
+  }
+
+  /// Whether an element-wise call makes the value of all elements from fewer bytes than it has, or of one element.
+  bool is_better_unstored(ValueId id) const {
+    const auto producer = edges_.producer(id);
+    const Call* call = producer ? std::get_if<Call>(&graph_.nodes()[*producer]) : nullptr;
+    const auto code = call != nullptr ? code_of(*call) : std::nullopt;
+    if (!code || edges_.is_fixed(id) != edges_.is_fixed(result_)) return false;
+    const Value& result = graph_.value(id);
+    const auto bytes = [&](ValueId value) {
+      return count_elements(graph_.value(value).extents) * size_of(graph_.value(value).dtype);
+    };
+    if (count_elements(result.extents) == 1) return true;
+    int64_t read = 0;
+    for (const ValueId input : code->inputs) read += bytes(input);
+    return count_elements(result.extents) == count_elements(extents_) && read < bytes(id);
+  }
+
+  /// A value of the code as others would read it from memory: integers are rounded and saturated, floating-point
+  /// numbers may be more exact, and the flags of comparisons are 0 and 1 already. Nothing for numbers of 8 bits, whose
+  /// rounding shows.
+  std::optional<std::string> as_stored(ValueId id, const std::string& name, Draft& draft) const {
+    const DType dtype = graph_.value(id).dtype;
+    if (may_stay_unstored(dtype) || is_flag(id)) return name;
+    if (is_floating(dtype)) return std::nullopt;
+    const auto [least, most] = ends_of(dtype);
+    const std::string body = fmt::format("return a == a ? clamp(rintf(a), {:.1f}f, {:.1f}f) : 0.0f;", least, most);
+    return fmt::format("{}({})", draft.writer.function(body, 1, {}), name);
+  }
+
+  /// The ends of a type of integers as f32 has them.
+  static std::pair<float, float> ends_of(DType dtype) {
+    if (dtype == DType::u8) return {0, 255};
+    if (dtype == DType::i8) return {-128, 127};
+    return {-2147483648.0f, 2147483648.0f};
+  }
+
+  bool is_flag(ValueId id) const {
+    const auto producer = edges_.producer(id);
+    const Call* call = producer ? std::get_if<Call>(&graph_.nodes()[*producer]) : nullptr;
+    if (call == nullptr || call->request.operation != "tensor_op") return false;
+    static const std::set<std::string> flags = {"eq", "ne", "lt", "le", "gt", "ge", "not"};
+    const std::string* mode = word_of(*call, "mode");
+    return mode != nullptr && flags.contains(*mode);
   }
 
   static Extents padded(Extents extents, size_t rank) {
@@ -197,6 +254,7 @@ class ElementRegion {
   std::vector<size_t> members_;                                  // indices of the nodes behind the host
   std::set<size_t> readers_;                                     // indices of the region's readers still to be tried
   CodeWriter writer_{epilogue_names}, written_{epilogue_names};  // all so far, and at the best point
+  size_t calls_ = 0;                                             // in the code so far
   size_t best_ = 0;                                              // members at that point; 0: there is none
   ValueId last_ = 0;
 };

@@ -107,10 +107,10 @@ class Chain {
     return true;
   }
 
-  /// Whether only the chain and its host read `value`, and storing it would do no more than round it.
+  /// Whether only the chain and its host read `value`, which need not be stored.
   bool is_inside(ValueId value) const {
     const auto& users = edges_.users(value);
-    return !edges_.is_output(value) && is_floating(graph_.value(value).dtype) &&
+    return !edges_.is_output(value) && may_stay_unstored(graph_.value(value).dtype) &&
            std::all_of(users.begin(), users.end(),
                        [&](size_t user) { return user == host_ || members_.contains(user); });
   }

@@ -142,6 +142,7 @@ class StageFusing {
     }
     if (next.request.operation != "tensor_op" || *mode != "add") return std::nullopt;
     const ValueId a = find(next.inputs, "a")->value, b = find(next.inputs, "b")->value;
+    if (!may_stay_unstored(graph_.value(consumer.value).dtype)) return std::nullopt;
     return addition_of(host, a == consumer.value ? b : a, consumer);
   }
 

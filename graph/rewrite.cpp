@@ -72,6 +72,10 @@ std::optional<float> number_of(const Graph& graph, const Edges& edges, ValueId i
   return static_cast<float>(reference::load(graph.value(*constant).dtype, graph.bytes(*constant)->data()));
 }
 
+bool may_stay_unstored(DType dtype) {
+  return is_floating(dtype) && size_of(dtype) > 1;
+}
+
 std::vector<double> elements_of(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
   const auto size = static_cast<size_t>(size_of(value.dtype));

@@ -31,6 +31,10 @@ std::optional<ValueId> constant_behind(const Graph& graph, const Edges& edges, V
 /// The number that a constant of one element is, reshaped or not.
 std::optional<float> number_of(const Graph& graph, const Edges& edges, ValueId id);
 
+/// Whether a pass may leave a value of the type unstored, because storing does no more than round it. Integers
+/// saturate, and who makes numbers of 8 bits wants their rounding.
+bool may_stay_unstored(DType dtype);
+
 /// The elements of a constant.
 std::vector<double> elements_of(const Graph& graph, ValueId id);
 /// Adds a constant, rounded once to `dtype`.

@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "graph_builder.h"
+#include "kiln/generator/operation.h"
+#include "kiln/generator/operations/activation.h"
 #include "kiln/generator/operations/reduce.h"
 #include "kiln/graph/schedule.h"
 
@@ -123,6 +125,14 @@ TEST(FuseStages, OnlySumsAreBiasesAndResiduals) {
   }
 }
 
+TEST(FuseStages, SumsOfWhatSaturatesAreNone) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::i8, {2, 4, 5, 5}), w = graph.input("w", DType::i8, {4, 4, 1, 1});
+  graph.output("y", tensor_op(graph, "add", conv(graph, x, w), x));
+  fuse_stages(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("conv_forward", "tensor_op add"));
+}
+
 TEST(FuseStages, LaterOfTwoTakesTheirSum) {
   Graph graph;
   const ValueId x = graph.input("x", DType::f32, {2, 4, 5, 5}), w = constant(graph, {4, 4, 1, 1});
@@ -230,7 +240,41 @@ TEST(FuseElements, IntegersAreRoundedInBetween) {
   const ValueId x = graph.input("x", DType::i32, {4});
   graph.output("y", tensor_op(graph, "add", tensor_op(graph, "div", x, x), x));
   fuse_elements(graph);
-  EXPECT_THAT(calls_of(graph), ElementsAre("tensor_op div", "tensor_op add"));
+  ASSERT_THAT(calls_of(graph), ElementsAre("tensor_op div user"));
+  EXPECT_THAT(code_of(graph),
+              testing::HasSubstr("return a == a ? clamp(rintf(a), -2147483648.0f, 2147483648.0f) : 0.0f;"));
+}
+
+/// (x - zero) * scale, as a DequantizeLinear is read.
+ValueId dequantised(Graph& graph, ValueId x) {
+  ActivationForward forward;
+  forward.x = test::spec_of(graph, x);
+  forward.y = forward.x;
+  forward.y.dtype = DType::f32;
+  forward.mode = ActivationMode::identity;
+  const Expression code("(acc - zero) * scale", {}, {"zero", "scale"});
+  const Request request = with_user_code(forward.request(), code, {});
+  return graph.call(request, {{"x", x}}, {{"zero", 3.0f}, {"scale", 0.5f}}).front().value;
+}
+
+TEST(FuseElements, TakesInWhatWidensAnOperand) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {1, 4, 5, 5}), residual = graph.input("r", DType::u8, {1, 4, 5, 5});
+  const ValueId y = conv(graph, x, constant(graph, {4, 4, 1, 1}));
+  graph.output("y", tensor_op(graph, "add", y, dequantised(graph, residual)));
+  fuse_elements(graph);
+  ASSERT_THAT(calls_of(graph), ElementsAre("conv_forward user"));
+  EXPECT_EQ(schedule(graph).steps[0].request.at("epilogue.t0").dtype, DType::u8);
+}
+
+TEST(FuseElements, LeavesWhatWidensForSeveral) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f32, {1, 4, 5, 5}), residual = graph.input("r", DType::u8, {1, 4, 5, 5});
+  const ValueId y = conv(graph, x, constant(graph, {4, 4, 1, 1})), wide = dequantised(graph, residual);
+  graph.output("y", tensor_op(graph, "add", y, wide));
+  graph.output("wide", wide);
+  fuse_elements(graph);
+  EXPECT_THAT(calls_of(graph), ElementsAre("activation_forward identity user", "conv_forward user"));
 }
 
 // Comparisons give u8, of which a convolution has results, and a normalisation has none.

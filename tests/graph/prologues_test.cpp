@@ -91,6 +91,15 @@ TEST(FusePrologues, OfHalfPrecisionAreRounded) {
   EXPECT_THAT(code_of(last_call(graph)), HasSubstr("--- rounded prologue\n"));
 }
 
+// Models that make numbers of 8 bits want their rounding, which f32 in between would not have.
+TEST(FusePrologues, NumbersOfEightBitsAreStored) {
+  Graph graph;
+  const ValueId x = graph.input("x", DType::f8e4m3, {2, 2, 3, 3});
+  graph.output("y", conv(graph, activation(graph, "relu", x), graph.input("w", DType::f8e4m3, {4, 2, 1, 1})));
+  fuse_prologues(graph, one_second);
+  EXPECT_THAT(calls_of(graph), ElementsAre(HasSubstr("activation_forward"), "conv_forward"));
+}
+
 TEST(FusePrologues, StagesOfTheHostStayBehindIt) {
   Graph graph;
   const ValueId y = conv(graph, activation(graph, "sigmoid", image(graph)), constant(graph, {4, 2, 1, 1}));
