@@ -231,8 +231,19 @@ Extents extents_of_view(const Node& node) {
   return node.extents(0);  // Identity
 }
 
+/// Gives a view of input 0, and of the integers that it was computed from, so that a call behind may read these.
+template <typename View>
+void give_view(Node& node, const View& view) {
+  const ValueId value = view(node.operand(0));
+  std::optional<Dequantised> from = node.dequantised(0);
+  if (!from || !from->is_uniform) return node.give(value);
+  from->integers = view(from->integers);
+  node.give_dequantised(node.element_type(0), value, *from);
+}
+
 void read_view(Node& node) {
-  node.give(node.graph().reshape(node.operand(0), extents_of_view(node)));
+  const Extents extents = extents_of_view(node);
+  give_view(node, [&](ValueId value) { return node.graph().reshape(value, extents); });
 }
 
 void read_transpose(Node& node) {
@@ -241,7 +252,8 @@ void read_transpose(Node& node) {
   std::reverse(order.begin(), order.end());
   order = node.attributes().integers("perm").value_or(order);
   if (order.size() != node.rank()) node.fail(fmt::format("perm has {} values, expected {}", order.size(), node.rank()));
-  node.give(node.graph().permute(node.operand(0), node.axes(order, node.rank())));
+  const std::vector<size_t> axes = node.axes(order, node.rank());
+  give_view(node, [&](ValueId value) { return node.graph().permute(value, axes); });
 }
 
 void read_slice(Node& node) {

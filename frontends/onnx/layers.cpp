@@ -9,6 +9,7 @@
 #include "kiln/generator/operations/pool_forward.h"
 #include "kiln/generator/operations/softmax_forward.h"
 #include "kiln/generator/operations/unpool_backward.h"
+#include "onnx/integer_products.h"
 #include "onnx/pointwise.h"
 #include "onnx/readers.h"
 #include "onnx/window.h"
@@ -27,12 +28,19 @@ Extents with_outputs(int64_t n, int64_t channels, const PerAxis& outputs) {
   return extents;
 }
 
-void check_filter(const Node& node) {
-  node.require_inputs(2, 3);
+/// `filter`: the input that has it.
+void check_filter(const Node& node, int filter = 1) {
   check_spatial(node);
-  if (node.rank(1) != node.rank(0)) {
-    node.fail(fmt::format("the input has {} dimensions, but the filter has {}", node.rank(0), node.rank(1)));
+  if (node.rank(filter) != node.rank(0)) {
+    node.fail(fmt::format("the input has {} dimensions, but the filter has {}", node.rank(0), node.rank(filter)));
   }
+}
+
+/// The window of a filter, which is input `filter`.
+Window filter_window(const Node& node, int filter) {
+  check_filter(node, filter);
+  const Extents& w = node.extents(filter);
+  return window_of(node.proto(), node.extents(0), Extents(w.begin() + 2, w.end()));
 }
 
 /// Reason why conv_backward_data does not have a window; empty if it has it.
@@ -63,15 +71,27 @@ void add_bias(const Node& node, Conv& conv, std::vector<graph::Operand>& inputs)
   inputs.push_back({"bias", node.operand(2)});
 }
 
-PoolForward pool_over(const Node& node, PoolMode mode, const Window& window) {
+PoolForward pool_over(const Node& node, ValueId input, PoolMode mode, const Window& window) {
   const Extents& x = node.extents(0);
   PoolForward pool;
-  pool.x = spec_of(node.graph(), node.operand(0));
+  pool.x = spec_of(node.graph(), input);
   pool.y = spec_of(pool.x.dtype, with_outputs(x[0], x[1], window.outputs));
   pool.mode = mode;
   pool.window = window.kernel;
   set_window(pool, window);
   return pool;
+}
+
+/// The pooled integers where x comes from a DequantizeLinear: the largest number is that of the largest integer, as
+/// long as the scale is positive.
+std::optional<Dequantised> largest_integers(const Node& node, const Window& window) {
+  std::optional<Dequantised> from = node.dequantised(0);
+  if (!from || !from->is_uniform) return std::nullopt;
+  const auto scale = known_elements(node, from->scale);
+  if (!scale || !(scale->front() > 0)) return std::nullopt;
+  const PoolForward pool = pool_over(node, from->integers, PoolMode::max, window);
+  from->integers = node.graph().call(pool.request(), {{"x", from->integers}}).front().value;
+  return from;
 }
 
 /// The position of each channel's elements among those of all: what ONNX's indices count besides.
@@ -93,9 +113,11 @@ ValueId offsets_of_channels(const Node& node, const Extents& x) {
 }  // namespace
 
 void read_conv(Node& node) {
-  check_filter(node);
+  node.require_inputs(2, 3);
+  const Window window = filter_window(node, 1);
+  const auto bias = node.has(2) ? std::optional(node.operand(2)) : std::nullopt;
+  if (const auto y = dequantised_convolution(node, window, bias)) return node.give(*y);
   const Extents &x = node.extents(0), &w = node.extents(1);
-  const Window window = window_of(node.proto(), x, Extents(w.begin() + 2, w.end()));
   ConvForward conv;
   conv.x = spec_of(node.graph(), node.operand(0));
   conv.w = spec_of(node.graph(), node.operand(1));
@@ -105,6 +127,26 @@ void read_conv(Node& node) {
   std::vector<graph::Operand> inputs{{"x", node.operand(0)}, {"w", node.operand(1)}};
   add_bias(node, conv, inputs);
   node.give(node.graph().call(conv.request(), std::move(inputs)).front().value);
+}
+
+void read_conv_integer(Node& node) {
+  node.require_inputs(2, 4);
+  const Window window = filter_window(node, 1);
+  const ValueId sums = integer_convolution(node, integer_factor(node, 0, 2), integer_factor(node, 1, 3), window,
+                                           node.attributes().integer("group", 1));
+  node.give_integers(converted(node, sums, DType::i32), sums);
+}
+
+/// Inputs: x, w and the result, each with its scale and zero point, of which the result has nothing else; a bias of
+/// sums.
+void read_qlinear_conv(Node& node) {
+  node.require_inputs(8, 9);
+  const Window window = filter_window(node, 3);
+  const ValueId sums = integer_convolution(node, integer_factor(node, 0, 2), integer_factor(node, 3, 5), window,
+                                           node.attributes().integer("group", 1));
+  const ValueId scale = combined_scale(node, node.operand(1), node.operand(4), node.operand(6));
+  const auto bias = node.has(8) ? std::optional(node.operand(8)) : std::nullopt;
+  node.give_as(node.element_type(7), requantised(node, sums, along_axis(node, scale, 1, node.rank(0)), 7, 1, bias));
 }
 
 /// Sums of columns: the gradient of what gathers the windows of an image.
@@ -140,6 +182,7 @@ void read_col2im(Node& node) {
 }
 
 void read_conv_transpose(Node& node) {
+  node.require_inputs(2, 3);
   check_filter(node);
   const Extents &x = node.extents(0), &w = node.extents(1);
   const Window window = transposed_window_of(node.proto(), x, Extents(w.begin() + 2, w.end()));
@@ -165,7 +208,13 @@ void read_pool(Node& node) {
   const PoolMode mode = node.type() == "MaxPool" ? PoolMode::max
                         : counts_padding         ? PoolMode::avg_padded
                                                  : PoolMode::avg;
-  PoolForward pool = pool_over(node, mode, window_of(node.proto(), node.extents(0)));
+  const Window window = window_of(node.proto(), node.extents(0));
+  if (mode == PoolMode::max && !node.gives(1)) {
+    if (std::optional<Dequantised> from = largest_integers(node, window)) {
+      return node.give_dequantised(node.element_type(0), dequantised(node, *from, node.dtype(0)), *from);
+    }
+  }
+  PoolForward pool = pool_over(node, node.operand(0), mode, window);
   if (!node.gives(1)) {
     return node.give(node.graph().call(pool.request(), {{"x", node.operand(0)}}).front().value);
   }
@@ -185,7 +234,8 @@ void read_global_pool(Node& node) {
   const Extents& x = node.extents(0);
   const PerAxis none(x.size() - 2, 0), one(x.size() - 2, 1);
   const Window all{Extents(x.begin() + 2, x.end()), none, none, one, one, one};
-  node.give(node.graph().call(pool_over(node, mode, all).request(), {{"x", node.operand(0)}}).front().value);
+  node.give(
+      node.graph().call(pool_over(node, node.operand(0), mode, all).request(), {{"x", node.operand(0)}}).front().value);
 }
 
 void read_unpool(Node& node) {

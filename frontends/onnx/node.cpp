@@ -178,14 +178,26 @@ std::vector<size_t> Node::axes(const std::vector<int64_t>& axes, size_t rank) co
 }
 
 void Node::give_as(int32_t type, ValueId value, int output) {
-  if (outputs() <= output || proto_.output(output).empty()) return;
+  if (!has_output(output)) return;
   const std::string& name = proto_.output(output);
   if (graph().value(value).name.empty()) graph().rename(value, name);
-  values_.known[name] = {type, graph().value(value).extents, value, nullptr, nullptr};
+  values_.known[name] = {type, graph().value(value).extents, value, nullptr};
+}
+
+void Node::give_dequantised(int32_t type, ValueId value, const Dequantised& from) {
+  if (!has_output(0)) return;
+  give_as(type, value);
+  values_.known[proto_.output(0)].dequantised = from;
+}
+
+void Node::give_integers(ValueId stored, ValueId as_real) {
+  if (!has_output(0)) return;
+  give_as(Type::INT32, stored);
+  values_.known[proto_.output(0)].as_real = as_real;
 }
 
 void Node::give_host(HostTensor tensor, int output) {
-  if (outputs() <= output || proto_.output(output).empty()) return;
+  if (!has_output(output)) return;
   budget().take_bytes(static_cast<int64_t>(tensor.size() * sizeof(int64_t)));
   const int32_t type = tensor.type();
   Extents extents = tensor.extents();
@@ -194,7 +206,7 @@ void Node::give_host(HostTensor tensor, int output) {
 }
 
 void Node::give_tensor(const onnx::TensorProto& tensor) {
-  if (proto_.output_size() == 0 || proto_.output(0).empty()) return;
+  if (!has_output(0)) return;
   Extents extents(tensor.dims().begin(), tensor.dims().end());
   (void)graph::count_elements(extents);
   values_.known[proto_.output(0)] = {tensor.data_type(), std::move(extents), std::nullopt, nullptr, &tensor};

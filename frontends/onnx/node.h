@@ -20,6 +20,14 @@ namespace kiln::onnx_frontend {
 
 using graph::ValueId;
 
+/// The integers, or numbers, of 8 bits that a value of the model was computed from, as (integers - zero) * scale.
+struct Dequantised {
+  ValueId integers, scale;
+  std::optional<ValueId> zero;  ///< Nothing: it is 0.
+  size_t axis = 0;              ///< Dimension along which scale and zero count where they are not of one element.
+  bool is_uniform = false;      ///< Whether both are of one element.
+};
+
 /// Known facts about a value of the model.
 struct Known {
   int32_t type = 0;  ///< As ONNX numbers element types.
@@ -27,6 +35,8 @@ struct Known {
   std::optional<ValueId> value;               ///< In the graph.
   std::shared_ptr<const HostTensor> host;     ///< Its elements, where they are known and few.
   const onnx::TensorProto* tensor = nullptr;  ///< Its elements in the file.
+  std::optional<Dequantised> dequantised = {};
+  std::optional<ValueId> as_real = {};  ///< Integers as f32, as they were before they were stored.
 };
 
 /// How elements of an ONNX type are stored, floating-point numbers as `dtype` where it is given. Throws Refusal for
@@ -70,10 +80,9 @@ class Node {
   int inputs() const { return proto_.input_size(); }
   int outputs() const { return proto_.output_size(); }
   bool has(int input) const { return inputs() > input && !proto_.input(input).empty(); }
+  bool has_output(int output) const { return outputs() > output && !proto_.output(output).empty(); }
   /// Whether anything uses the output.
-  bool gives(int output) const {
-    return outputs() > output && !proto_.output(output).empty() && values_.used.contains(proto_.output(output));
-  }
+  bool gives(int output) const { return has_output(output) && values_.used.contains(proto_.output(output)); }
 
   /// Whether something is known of each input that is given.
   bool knows_inputs() const;
@@ -90,6 +99,10 @@ class Node {
   /// The input in the graph.
   ValueId operand(int input) const { return values_.device(known_name(input)); }
   bool is_constant(int input) const { return graph().is_constant(operand(input)); }
+  /// The integers that the input was computed from, if it is the result of a DequantizeLinear.
+  const std::optional<Dequantised>& dequantised(int input) const { return known(input).dequantised; }
+  /// Integers as f32, if the graph has them so too.
+  const std::optional<ValueId>& as_real(int input) const { return known(input).as_real; }
   /// Its elements, where they are known and few; otherwise null.
   const HostTensor* host(int input) const { return values_.host(known_name(input)); }
   /// The elements of an input of integers, of any rank; throws Refusal where they are computed, Error(parse_error) if
@@ -118,6 +131,10 @@ class Node {
   /// A result, whose elements have the ONNX type of input 0, or another.
   void give(ValueId value, int output = 0) { give_as(element_type(0), value, output); }
   void give_as(int32_t type, ValueId value, int output = 0);
+  /// The first result, which is that of a DequantizeLinear.
+  void give_dequantised(int32_t type, ValueId value, const Dequantised& from);
+  /// The first result: integers of 32 bits, of which the graph has each exact value in f32 too.
+  void give_integers(ValueId stored, ValueId as_real);
   void give_host(HostTensor tensor, int output = 0);
   /// Elements that are in the model's file.
   void give_tensor(const onnx::TensorProto& tensor);

@@ -403,7 +403,7 @@ void read_cast(Node& node) {
   node.require_inputs(is_like ? 2 : 1, is_like ? 2 : 1);
   const auto type = is_like ? node.element_type(1) : node.type_attribute("to", onnx::TensorProto::UNDEFINED);
   const DType to = node.values().storage_of(type);
-  ValueId value = node.operand(0);
+  ValueId value = node.as_real(0) && is_floating(to) ? *node.as_real(0) : node.operand(0);
   if (type == onnx::TensorProto::BOOL && node.element_type(0) != type) {
     value = expression(node, "acc != 0.0f ? 1.0f : 0.0f", value, {}, to);
   } else if (is_integer_type(type) && !node.is_integer(0)) {

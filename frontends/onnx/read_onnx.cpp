@@ -59,6 +59,8 @@ std::vector<Family> layer_families() {
       {read_constant, {"Constant"}},
       {read_constant_of_shape, {"ConstantOfShape"}},
       {read_conv, {"Conv"}},
+      {read_conv_integer, {"ConvInteger"}},
+      {read_qlinear_conv, {"QLinearConv"}},
       {read_conv_transpose, {"ConvTranspose"}},
       {read_col2im, {"Col2Im"}},
       {read_pool, {"MaxPool", "AveragePool"}},
@@ -75,6 +77,8 @@ std::vector<Family> layer_families() {
       {read_lrn, {"LRN"}},
       {read_gemm, {"Gemm"}},
       {read_matmul, {"MatMul"}},
+      {read_matmul_integer, {"MatMulInteger"}},
+      {read_qlinear_matmul, {"QLinearMatMul"}},
       {read_reduce,
        {"ReduceSum", "ReduceProd", "ReduceMin", "ReduceMax", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare",
         "ReduceLogSum", "ReduceLogSumExp"}},
@@ -139,6 +143,7 @@ std::vector<Family> other_families() {
       {read_class_loss, {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}},
       {read_dequantize, {"DequantizeLinear"}},
       {read_quantize, {"QuantizeLinear"}},
+      {read_dynamic_quantize, {"DynamicQuantizeLinear"}},
   };
 }
 

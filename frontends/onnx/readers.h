@@ -29,6 +29,8 @@ void read_cast(Node& node);
 
 /// layers.cpp. Convolution, pooling, softmax.
 void read_conv(Node& node);
+void read_conv_integer(Node& node);
+void read_qlinear_conv(Node& node);
 void read_conv_transpose(Node& node);
 void read_col2im(Node& node);
 void read_pool(Node& node);
@@ -40,6 +42,8 @@ void read_dropout(Node& node);
 /// products.cpp. Matrix products; a transposed matrix is a view.
 void read_gemm(Node& node);
 void read_matmul(Node& node);
+void read_matmul_integer(Node& node);
+void read_qlinear_matmul(Node& node);
 
 /// normalisations.cpp.
 void read_batch_norm(Node& node);
@@ -105,5 +109,6 @@ void read_class_loss(Node& node);
 /// quantisation.cpp. 8-bit integers with a scale and a zero point.
 void read_dequantize(Node& node);
 void read_quantize(Node& node);
+void read_dynamic_quantize(Node& node);
 
 }  // namespace kiln::onnx_frontend

@@ -38,7 +38,7 @@ Extents reduced(const Extents& x, const std::vector<size_t>& axes, bool keep) {
 }  // namespace
 
 std::vector<ValueId> reduction(const Node& node, ValueId x, const std::vector<size_t>& axes, ReduceMode mode,
-                               bool wants_indices) {
+                               bool wants_indices, std::optional<DType> y) {
   constexpr size_t most_dimensions = 5;
   graph::Graph& graph = node.graph();
   const Extents whole = graph.value(x).extents;
@@ -67,11 +67,10 @@ std::vector<ValueId> reduction(const Node& node, ValueId x, const std::vector<si
   reduce.x = spec_of(graph, value);
   reduce.axes = called;
   reduce.mode = mode;
-  if (wants_indices) {
-    Extents result = extents;
-    for (const int64_t axis : called) result[static_cast<size_t>(axis)] = 1;
-    reduce.indices = spec_of(DType::i32, result);
-  }
+  Extents result = extents;
+  for (const int64_t axis : called) result[static_cast<size_t>(axis)] = 1;
+  if (y) reduce.y = spec_of(*y, result);
+  if (wants_indices) reduce.indices = spec_of(DType::i32, result);
   std::vector<ValueId> results;
   for (const graph::Operand& output : graph.call(reduce.request(), {{"x", value}})) {
     results.push_back(graph.reshape(output.value, reduced(whole, axes, true)));

@@ -106,7 +106,7 @@ TEST(OnnxUncovered, OutputsOfWindowsAreKnown) {
   EXPECT_EQ(behind(pooled, "LpPool", {"x"}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 1}}}),
             relu_of("1x2x4x5"));
   OnnxModel quantised(10);
-  quantised.input("x", {1, 3, 9, 7}, onnx::TensorProto::UINT8).input("w", {8, 3, 3, 3}, onnx::TensorProto::UINT8);
+  quantised.input("x", {1, 3, 9, 7}, onnx::TensorProto::INT16).input("w", {8, 3, 3, 3}, onnx::TensorProto::UINT8);
   quantised.node("ConvInteger", {"x", "w"}, {"sums"}, {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
   quantised.node("Cast", {"sums"}, {"u"}, {{"to", int64_t{floating}}});
   quantised.node("Relu", {"u"}, {"y"});

@@ -1,6 +1,6 @@
 """ONNX models as the bytes of their files, without the package onnx."""
 
-TYPES = {"float": 1, "uint8": 2, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "double": 11}
+TYPES = {"float": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "double": 11}
 
 
 def _varint(value):
@@ -18,7 +18,7 @@ def _bytes(field, value):
 
 
 def tensor(name, array):
-    """A constant. `array`: of NumPy, float32 or int64."""
+    """A constant. `array`: of NumPy."""
     extents = b"".join(_number(1, extent) for extent in array.shape)
     kind = TYPES[{"float32": "float"}.get(str(array.dtype), str(array.dtype))]
     return extents + _number(2, kind) + _bytes(8, name) + _bytes(9, array.tobytes())
