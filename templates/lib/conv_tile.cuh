@@ -24,6 +24,7 @@
 // in shared memory; SHARED_BYTES, what the launch asks for.
 #include "lib/block_memory.cuh"
 #include "lib/conv_operands.cuh"
+#include "lib/operands_ahead.cuh"
 #include "lib/select.cuh"
 #include "lib/vector.cuh"
 
@@ -237,8 +238,81 @@ __device__ __forceinline__ void for_each_output_run(const Tile& tile, const Posi
 // y, which halves what goes through shared memory.
 constexpr bool OUTPUTS_OF_SUMS_ALONE = !READS_Y && !READS_BIAS && !READS_RESIDUAL && !USER_EPILOGUE && sizeof(TY) == 2;
 
-// Stores the outputs of a tile.
+// Stores the outputs of a tile, each run as its operands come.
 template <class Tile, class Position, class Sums>
+__device__ __forceinline__ void finish_tile_in_turn(const Tile& tile, const Position& position, const Sums& sums, TY* y,
+                                                    const EpilogueArguments& arguments) {
+  for_each_output_run<OutputPixel>(tile, position, sums,
+                                   [&](OutputPixel pixel, int channel, const float(&values)[Y_RUN]) {
+                                     pixel.move_into(tile.region);
+                                     finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);
+                                   });
+}
+
+// How many times 16 rows of a warp have their operands in shared memory at once: as many as find room; 0 where the
+// epilogue reads none that can be brought.
+template <class Sums, int ROWS = Sums::ROWS>
+__host__ __device__ constexpr int rows_ahead() {
+  if constexpr (ROWS == 0) {
+    return 0;
+  } else if constexpr (OperandsAhead<Y_RUN, ROWS * Sums::template RUNS_OF_ROWS<Y_RUN>,
+                                     sizeof(typename Sums::Exchange)>::serve()) {
+    return ROWS;
+  } else {
+    return rows_ahead<Sums, ROWS / 2>();
+  }
+}
+
+// Offsets of a run of outputs from row m and column n of the block's tile on, if they exist.
+struct OutputRun {
+  bool exists;
+  Index y, residual;
+  int channel;
+
+  template <class Tile>
+  __device__ __forceinline__ OutputRun(const Tile& tile, int m, int n) : exists(tile_holds(tile, m, n)) {
+    if (!exists) return;
+    OutputPixel pixel(tile.number_of(tile.first_pixel + m));
+    pixel.move_into(tile.region);
+    channel = tile.group * K_PER_GROUP + tile.first_k + n;
+    y = pixel.y + channel * Index(Y_STRIDE_K);
+    residual = pixel.residual + channel * Index(RESIDUAL_STRIDE_K);
+  }
+};
+
+// Stores the outputs of a tile, after the operands of ROWS times 16 rows have come together, where the tiles of x and w
+// were.
+template <int ROWS, class Tile, class Position, class Sums>
+__device__ __forceinline__ void finish_tile_ahead(const Tile& tile, const Position& position, const Sums& sums, TY* y,
+                                                  const EpilogueArguments& arguments) {
+  using Ahead = OperandsAhead<Y_RUN, ROWS * Sums::template RUNS_OF_ROWS<Y_RUN>, sizeof(typename Sums::Exchange)>;
+  int number = 0;
+  const auto bring = [&](int row) {
+    if (row % ROWS != 0) return;
+    number = 0;
+    Sums::template for_each_place<Y_ALONG_K, Y_RUN>(position, row, smaller(ROWS, Sums::ROWS - row), [&](int m, int n) {
+      const OutputRun run(tile, m, n);
+      if (run.exists) Ahead::start(number, run.y, run.residual, arguments);
+      ++number;
+    });
+    end_group();
+    wait_for_groups<0>();
+    number = 0;
+  };
+  const auto keep = [](float sum) { return sum; };
+  const auto finish = [&](int m, int n, const Vector<float, Y_RUN>& values) {
+    const OutputRun run(tile, m, n);
+    if (run.exists) {
+      finish_run<Y_ALONG_K>(y, run.y, run.residual, values.data, run.channel,
+                            Ahead::brought(number, run.y, run.residual, arguments));
+    }
+    ++number;
+  };
+  sums.template for_each_run<Y_ALONG_K, Y_RUN>(position, keep, finish, bring);
+}
+
+// Stores the outputs of a tile. TILES_ARE_FREE: whether nothing needs the memory of the operands' tiles any more.
+template <bool TILES_ARE_FREE = true, class Tile, class Position, class Sums>
 __device__ __forceinline__ void finish_tile(const Tile& tile, const Position& position, const Sums& sums, TY* y,
                                             const EpilogueArguments& arguments) {
   if constexpr (Sums::IN_FRAGMENTS && OUTPUTS_OF_SUMS_ALONE) {
@@ -252,12 +326,15 @@ __device__ __forceinline__ void finish_tile(const Tile& tile, const Position& po
       const Index channel = tile.group * K_PER_GROUP + tile.first_k + n;
       store<Y_RUN>(y + (pixel.y + channel * Index(Y_STRIDE_K)), run);
     });
+  } else if constexpr (Sums::IN_FRAGMENTS && TILES_ARE_FREE) {
+    constexpr int ROWS = rows_ahead<Sums>();
+    if constexpr (ROWS > 0) {
+      finish_tile_ahead<ROWS>(tile, position, sums, y, arguments);
+    } else {
+      finish_tile_in_turn(tile, position, sums, y, arguments);
+    }
   } else {
-    for_each_output_run<OutputPixel>(tile, position, sums,
-                                     [&](OutputPixel pixel, int channel, const float(&values)[Y_RUN]) {
-                                       pixel.move_into(tile.region);
-                                       finish_outputs<Y_ALONG_K>(y, pixel, channel, values, arguments);
-                                     });
+    finish_tile_in_turn(tile, position, sums, y, arguments);
   }
 }
 

@@ -1,4 +1,5 @@
 // Asynchronous copies from global to shared memory, by the PTX ISA: cp.async. From compute capability 8.0 on.
+constexpr bool HAS_COPIES = __CUDA_ARCH__ >= 800;
 
 // Starts copying BYTES (4, 8 or 16) from global to shared memory, or zeros if there is nothing to copy: `from` is not
 // read then. L1 keeps the bytes if IN_L1, or there are less than 16: for what the block reads again soon.

@@ -92,7 +92,7 @@ __device__ __forceinline__ void convolve_tiles(const GridBlock& block, const TX*
     for (int tiles = tile.count(); tiles > 0; --tiles, tile.next()) {
       TensorSums sums;
       pipeline.add_chunks(chunks_of_filter(), copy, sums);
-      finish_tile(tile, position, sums, y, arguments);
+      finish_tile<false>(tile, position, sums, y, arguments);
     }
   } else {
     const TensorSums zeros;

@@ -288,13 +288,12 @@ struct TensorSums {
 
   // Calls visit(m, n, results) for what keep() makes of all sums of the warp, f32 or 16 bits, in runs of RUN along n if
   // ALONG_N, else along m, from (m, n) of the block's tile on. Lanes meet neighbours in memory: 16 rows at a time go
-  // through shared memory.
-  template <bool ALONG_N, int RUN, class Keep, class Visit>
-  __device__ __forceinline__ void for_each_run(const TensorPosition& position, Keep keep, Visit visit) const {
+  // through shared memory, rows number i after before(i).
+  template <bool ALONG_N, int RUN, class Keep, class Visit, class Before>
+  __device__ __forceinline__ void for_each_run(const TensorPosition& position, Keep keep, Visit visit,
+                                               Before before) const {
     using Kept = decltype(keep(0.0f));
     using Rows = ResultRows<Kept>;
-    constexpr int RUNS_M = FRAGMENT / (ALONG_N ? 1 : RUN), RUNS_N = WARP_N / (ALONG_N ? RUN : 1);
-    static_assert(RUNS_M * RUNS_N % 32 == 0 || 32 % (RUNS_M * RUNS_N) == 0, "lanes share the runs out");
     static_assert(sizeof(Rows) <= sizeof(ResultRows<float>), "the exchange holds them");
     int thread = static_cast<int>(threadIdx.x);
     asm volatile("" : "+r"(thread));  // the compiler would keep places in memory in registers through the main loop
@@ -302,16 +301,18 @@ struct TensorSums {
     Rows& rows = block_memory<Rows[WARPS_M * WARPS_N]>()[thread / 32];
 #pragma unroll
     for (int i = 0; i < FRAGMENTS_M; ++i) {
+      before(i);
       put_rows(rows, i, lane, keep);
       __syncwarp();
-#pragma unroll 1
-      for (int number = lane; number < RUNS_M * RUNS_N; number += 32) {
-        const int m = ALONG_N ? number / RUNS_N : number % RUNS_M * RUN;
-        const int n = ALONG_N ? number % RUNS_N * RUN : number / RUNS_M;
+      for_each_place<ALONG_N, RUN>(lane, [&](int m, int n) {
         visit(position.m + i * FRAGMENT + m, position.n + n, run_of<ALONG_N, RUN>(rows, m, n));
-      }
+      });
       __syncwarp();
     }
+  }
+  template <bool ALONG_N, int RUN, class Keep, class Visit>
+  __device__ __forceinline__ void for_each_run(const TensorPosition& position, Keep keep, Visit visit) const {
+    for_each_run<ALONG_N, RUN>(position, keep, visit, [](int) {});
   }
 
   // The same of the sums as they are: visit(m, n, sums), an array.
@@ -322,7 +323,36 @@ struct TensorSums {
                                [&](int m, int n, const Vector<float, RUN>& run) { visit(m, n, run.data); });
   }
 
+  // How often 16 rows go through shared memory, and how many runs a lane has of them at most.
+  static constexpr int ROWS = FRAGMENTS_M;
+  template <int RUN>
+  static constexpr int RUNS_OF_ROWS = (FRAGMENT * WARP_N / RUN + 31) / 32;
+
+  // Calls visit(m, n) for the runs of `count` times 16 rows of the warp from number `first` on, in the order above.
+  template <bool ALONG_N, int RUN, class Visit>
+  __device__ __forceinline__ static void for_each_place(const TensorPosition& position, int first, int count,
+                                                        Visit visit) {
+#pragma unroll 1
+    for (int i = first; i < first + count; ++i) {
+      for_each_place<ALONG_N, RUN>(static_cast<int>(threadIdx.x) % 32,
+                                   [&](int m, int n) { visit(position.m + i * FRAGMENT + m, position.n + n); });
+    }
+  }
+
  private:
+  // Calls visit(m, n) for a lane's runs of 16 rows.
+  template <bool ALONG_N, int RUN, class Visit>
+  __device__ __forceinline__ static void for_each_place(int lane, Visit visit) {
+    constexpr int RUNS_M = FRAGMENT / (ALONG_N ? 1 : RUN), RUNS_N = WARP_N / (ALONG_N ? RUN : 1);
+    static_assert(RUNS_M * RUNS_N % 32 == 0 || 32 % (RUNS_M * RUNS_N) == 0, "lanes share the runs out");
+#pragma unroll 1
+    for (int number = lane; number < RUNS_M * RUNS_N; number += 32) {
+      const int m = ALONG_N ? number / RUNS_N : number % RUNS_M * RUN;
+      const int n = ALONG_N ? number % RUNS_N * RUN : number / RUNS_M;
+      visit(m, n);
+    }
+  }
+
   // Calls multiply(sums, a, b) for each product of 16 x 8 sums.
   template <class Multiply>
   __device__ __forceinline__ void for_each_product(const Fragments& fragments, Multiply multiply) {

@@ -120,7 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     ConvTensorHaloConfigs, PairwiseMatch,
     testing::Values(
-        cover("conv_tensor_halo", "conv_forward x=f16:2x136x18x35:nhwc w=f16:70x136x3x3:nhwc pad=1 epilogue=bias+relu"),
+        cover("conv_tensor_halo",
+              "conv_forward x=f16:2x136x18x35:nhwc w=f16:70x136x3x3:nhwc pad=1 epilogue=bias+add+relu"),
         cover("conv_tensor_halo",
               "conv_forward x=bf16:1x72x1x150:nhwc w=bf16:136x72x1x4:nhwc y=bf16:1x136x1x76 pad=0,2 stride=1,2 "
               "beta=any"),

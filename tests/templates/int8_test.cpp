@@ -12,6 +12,7 @@ using Names = std::vector<std::string>;
 const Names lanes = {"conv_simple", "conv_direct", "conv_implicit_gemm", "conv_implicit_gemm_splitk"};
 const Names all = {"conv_simple", "conv_direct",        "conv_implicit_gemm", "conv_implicit_gemm_splitk",
                    "conv_tensor", "conv_tensor_staged", "conv_tensor_splitk", "conv_tensor_staged_splitk"};
+const Names patch = {"conv_tensor_patch"};
 const Names pointwise = {"conv_1x1", "conv_tensor", "conv_tensor_persistent"};
 const Names long_thin = {"gemm_thin", "gemm_thin_splitk"};
 const Names product_lanes = {"gemm_simple", "gemm_tiled", "gemm_splitk"};
@@ -50,6 +51,16 @@ INSTANTIATE_TEST_SUITE_P(
         AlgorithmCase{"DepthwiseChannelsLastOfU8",
                       "conv_forward x=u8:2x16x13x11:nhwc w=i8:16x1x3x3:nhwc groups=16 pad=1 y=u8:2x16x13x11:nhwc",
                       {"conv_depthwise_nhwc"}},
+        AlgorithmCase{
+            "FirstLayer",
+            "conv_forward x=u8:2x3x23x29 w=i8:13x3x7x7 y=i8:2x13x12x15:nhwc pad=3 stride=2 alpha=any bias=f32:13 "
+            "epilogue=bias",
+            patch},
+        AlgorithmCase{"FirstLayerOfI8", "conv_forward x=i8:2x3x16x24:nhwc w=u8:40x3x3x5 pad=1,2", patch},
+        AlgorithmCase{"OneChannel", "conv_forward x=i8:1x1x17x19 w=i8:7x1x3x3 dilation=2,1", patch},
+        AlgorithmCase{"FewChannelsOfGroups", "conv_forward x=u8:1x20x9x8:nhwc w=u8:32x5x3x3 pad=1 groups=4", patch},
+        AlgorithmCase{"SixteenChannels", "conv_forward x=i8:1x16x9x40 w=i8:32x16x3x3 y=f16:1x32x9x40 pad=1", patch},
+        AlgorithmCase{"Volume", "conv_forward x=i8:1x3x5x9x8 w=i8:8x3x3x3x3 pad=1", patch},
         AlgorithmCase{"BesideF16", "conv_forward x=f16:2x16x6x7:nhwc w=i8:24x16x3x3:nhwc pad=1 epilogue=bias", lanes},
         AlgorithmCase{"EmptyBatch", "conv_forward x=i8:0x32x6x5:nhwc w=i8:24x32x3x3:nhwc pad=1", {"conv_tensor"}}),
     case_name);
@@ -61,6 +72,16 @@ INSTANTIATE_TEST_SUITE_P(
                       "conv_forward x=i8:1x96x4x5:4000,1,560,100@4 w=i8:24x96x3x3:904,1,300,100@4 "
                       "y=i32:1x24x4x5:800,1,160,28@4 pad=1",
                       all},
+        AlgorithmCase{
+            "FirstLayer",
+            "conv_forward x=u8:2x3x11x13:900,300,20,1@1 w=i8:9x3x3x3:40,1,12,3@1 y=u8:2x9x11x13:2000,1,160,11 pad=1 "
+            "alpha=any",
+            patch},
+        AlgorithmCase{
+            "FirstLayerOfI8",
+            "conv_forward x=i8:2x3x11x13:900,300,20,1@1 w=i8:9x3x3x3:40,1,12,3@1 y=i8:2x9x11x13:2000,1,160,11 pad=1 "
+            "alpha=any",
+            patch},
         AlgorithmCase{"OfU8",
                       "conv_forward x=u8:1x96x4x5:4000,1,560,100@4 w=i8:24x96x3x3:904,1,300,100@4 "
                       "y=u8:1x24x4x5:800,1,160,28 pad=1 alpha=any",
@@ -126,7 +147,10 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(Configs, PairwiseMatch,
                          testing::Values(cover("conv_tensor",
                                                "conv_forward x=u8:3x144x9x7:nhwc w=i8:136x144x3x3:nhwc pad=1 "
-                                               "y=i8:3x136x9x7:nhwc alpha=any epilogue=bias")),
+                                               "y=i8:3x136x9x7:nhwc alpha=any epilogue=bias+add"),
+                                         cover("conv_tensor_patch",
+                                               "conv_forward x=u8:3x3x35x67 w=i8:136x3x3x3:nhwc y=i8:3x136x18x67:nhwc "
+                                               "pad=1 stride=2,1 alpha=any epilogue=bias")),
                          cover_name);
 
 }  // namespace

@@ -82,6 +82,23 @@ TEST(UserEpilogue, OfMatrixProducts) {
       {"gemm_simple", "gemm_tiled", "gemm_splitk"});
 }
 
+// Tensors that lie as y does come to shared memory before the sums; unaligned ones, and those that repeat, do not.
+TEST(UserEpilogue, OfTensorsOnTensorCores) {
+  expect_served_right(
+      "conv_forward x=f16:2x64x9x7:nhwc w=f16:72x64x3x3:nhwc pad=1 epilogue=user:many epilogue.t0=f32:2x72x9x7:nhwc "
+      "epilogue.t1=f16:2x72x9x7:nhwc epilogue.t2=u8:2x72x9x7:nhwc epilogue.t3=i8:2x72x9x7:nhwc@1 epilogue.t4=bf16:72 "
+      "epilogue.t5=f16:1x1x9x7 epilogue.t6=f32:2x72x9x7:nchw epilogue.t7=f32:2x72x9x7:nhwc@4",
+      {"conv_tensor", "conv_tensor_halo", "conv_tensor_staged", "conv_tensor_splitk"});
+  expect_served_right(
+      "conv_forward x=u8:2x64x9x7:nhwc w=i8:72x64x3x3:nhwc y=u8:2x72x9x7:nhwc pad=1 epilogue=user:gated "
+      "epilogue.bias=f32:2x72x9x7:nhwc epilogue.gate=i8:2x72x9x7:nhwc",
+      {"conv_tensor", "conv_tensor_staged", "conv_tensor_splitk"});
+  expect_served_right(
+      "gemm a=f16:135x304 b=f16:304x136 c=f32:135x136 epilogue=user:layer epilogue.bias=f16:136 "
+      "epilogue.gate=f32:135x136 epilogue.other=u8:135x136",
+      {"gemm_tensor", "gemm_tensor_staged", "gemm_tensor_splitk"});
+}
+
 TEST(UserEpilogue, OfWinogradConvolutions) {
   expect_served_right(
       "conv_forward x=f32:2x3x7x8 w=f32:5x3x3x3 pad=1 fast epilogue=user:gated epilogue.bias=f32:2x5x1x8 "

@@ -10,7 +10,11 @@
 namespace kiln::descriptor {
 
 std::optional<std::string> patch_type_refusal(DType a, DType b, const Arithmetic& arithmetic, const Target& target) {
-  if (size_of(a) == 1 || size_of(b) == 1) return "patches are of elements of 16 and 32 bits";
+  if (!is_floating(a) && !is_floating(b)) {
+    if (!target.arch.at_least(8, 0)) return "tensor cores multiply 8-bit integers from sm_80 on";
+    return std::nullopt;
+  }
+  if (size_of(a) == 1 || size_of(b) == 1) return "patches are of integers, or of elements of 16 and 32 bits";
   return tensor_type_refusal(a, b, arithmetic, target);
 }
 

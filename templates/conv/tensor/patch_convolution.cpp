@@ -25,12 +25,16 @@ PatchStrips strips_of(const Contraction& contraction) {
   return {contraction.addresses.x, contraction.addresses.c_per_group()};
 }
 
+int element_bytes(const Contraction& contraction) {
+  return size_of(contraction.addresses.x.dtype);
+}
+
 int64_t pixel_bytes(const Contraction& contraction) {
-  return patch_pixel_bytes(contraction.addresses.c_per_group(), tensor_element_bytes(contraction));
+  return patch_pixel_bytes(contraction.addresses.c_per_group(), element_bytes(contraction));
 }
 
 int64_t pitch_bytes(const Contraction& contraction) {
-  return patch_pitch_bytes(contraction.addresses.c_per_group(), tensor_element_bytes(contraction));
+  return patch_pitch_bytes(contraction.addresses.c_per_group(), element_bytes(contraction));
 }
 
 // Steps of the depth: two pieces each (lib/conv_patch.cuh).
@@ -42,7 +46,7 @@ int64_t steps_of(const Contraction& contraction) {
 
 // The tile as one of a product: the whole depth is one chunk.
 TensorTiling product_of(const PatchTile& tile, const Contraction& contraction) {
-  const int64_t depth = steps_of(contraction) * 2 * patch_piece_bytes / tensor_element_bytes(contraction);
+  const int64_t depth = steps_of(contraction) * 2 * patch_piece_bytes / element_bytes(contraction);
   return {tile.p * tile.q, tile.n, static_cast<int>(depth), tile.warp_m, tile.warp_n, 1};
 }
 
@@ -80,7 +84,7 @@ std::optional<std::string> refusal(const Contractions& parts, const Target& targ
   if (auto why = patch_type_refusal(conv.x.dtype, conv.w.dtype, arithmetic, target)) return why;
   if (conv.divided != Divided::nothing) return "filters differ between regions";
   if (parts.list.size() > 1) return "elements of dx fall into classes, with taps of their own";
-  return patch_refusal(conv, parts.operands.a, conv.c_per_group(), conv.groups, tensor_element_bytes(parts.main()));
+  return patch_refusal(conv, parts.operands.a, conv.c_per_group(), conv.groups, element_bytes(parts.main()));
 }
 
 Program program(const std::string& kernel, const PatchTile& tile, const Contractions& parts, const Target& target,
@@ -110,7 +114,7 @@ BlockWork block_work(const PatchTile& tile, const Contraction& contraction, cons
   const ConvolutionAddresses& conv = contraction.addresses;
   const TensorTiling product = product_of(tile, contraction);
   const PatchStrips strips = strips_of(contraction);
-  const double tiles = tile.tiles, warps = product.warps(), bytes = tensor_element_bytes(contraction);
+  const double tiles = tile.tiles, warps = product.warps(), bytes = element_bytes(contraction);
   const double steps = static_cast<double>(steps_of(contraction));
   const double pixels = static_cast<double>(patch_pixels(conv, strips, tile.p, tile.q));
   const double channels = static_cast<double>(conv.c_per_group());
@@ -127,7 +131,7 @@ BlockWork block_work(const PatchTile& tile, const Contraction& contraction, cons
   work.threads = product.threads();
   work.registers = std::min(arch.registers_per_thread, registers(tile));
   work.shared_bytes = static_cast<double>(shared_bytes(tile, contraction));
-  work.math = bytes == 4 ? MathClass::tensor_tf32 : MathClass::tensor_f16;
+  work.math = bytes == 4 ? MathClass::tensor_tf32 : bytes == 1 ? MathClass::tensor_int8 : MathClass::tensor_f16;
   work.warps_at_half_rate = 1;
   work.fma = tiles * warps * products * instruction_fma / 32;
   const double fill = (pixels / strips.pixels * 14 + pixels * channels + loads * 3) / 32,
