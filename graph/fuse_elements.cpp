@@ -21,19 +21,40 @@ class ElementRegion {
  public:
   ElementRegion(Graph& graph, Edges& edges, size_t host) : graph_(graph), edges_(edges), host_(host) {}
 
-  bool fuse() {
+  /// `has_code`: whether the host is to be one that has code already.
+  bool fuse(bool has_code) {
     const Call* host = std::get_if<Call>(&graph_.nodes()[host_]);
-    if (host == nullptr || host->outputs.size() != 1 || host->request.user_code) return false;
+    if (host == nullptr || host->outputs.size() != 1 || static_cast<bool>(host->request.user_code) != has_code) {
+      return false;
+    }
     result_ = host->outputs.front().value;
     extents_ = graph_.value(result_).extents;
     names_[result_] = "v";
-    write_stages(*host, writer_);
+    if (has_code && !write_code(*host)) return false;
+    if (!has_code) write_stages(*host, writer_);
     if (has_fused_activation(*host) || !writer_.fits()) return false;
     grow();
     return best_ > 0 && apply();
   }
 
  private:
+  /// Writes the host's own code, if it is an element-wise call by code, as a line `v`.
+  bool write_code(const Call& host) {
+    const auto code = host.request.operation == "activation_forward" ? code_of(host) : std::nullopt;
+    if (!code) return false;
+    std::vector<std::string> arguments = {"acc"};
+    for (size_t i = 1; i < code->inputs.size(); ++i) {
+      const ValueId id = code->inputs[i];
+      const auto number = number_of(graph_, edges_, id);
+      arguments.push_back(number ? writer_.number(*number) : writer_.tensor(id));
+      if (!number) wholes_.emplace(id, extents_);
+    }
+    for (const auto& [own, number] : code->numbers) arguments.push_back(writer_.number(number));
+    const std::string function = writer_.function(code->body, code->inputs.size(), code->numbers);
+    writer_.line("v", fmt::format("{}({})", function, fmt::join(arguments, ", ")));
+    return true;
+  }
+
   /// Takes in nodes in their order, as long as they are of the kind, and remembers the last point at which one value
   /// alone is read by others.
   void grow() {
@@ -197,6 +218,7 @@ class ElementRegion {
     members_.resize(best_);
     Call fused = std::get<Call>(graph_.nodes()[host_]);
     drop_stages(fused);
+    if (fused.request.user_code) drop_code(fused);
     const Expression code = expression();
     fused.request.user_code = UserCode(code);
     std::vector<Node> before, behind;
@@ -237,6 +259,12 @@ class ElementRegion {
     return true;
   }
 
+  static void drop_code(Call& call) {
+    std::erase_if(call.inputs, [](const Operand& operand) { return operand.name.starts_with(user_epilogue_prefix); });
+    call.numbers.clear();
+    call.request.user_code = {};
+  }
+
   Expression expression() const {
     std::vector<std::string> scalars;
     for (const auto& [name, number] : written_.numbers()) scalars.push_back(name);
@@ -263,12 +291,15 @@ class ElementRegion {
 
 void fuse_elements(Graph& graph) {
   Edges edges(graph);
-  for (size_t index = 0; index < graph.nodes().size();) {
-    // A host that took something moves behind others, which are looked at in its place.
-    if (edges.is_free(index) || !ElementRegion(graph, edges, index).fuse()) {
-      ++index;
-    } else if (!Effort::may_go_on(edges)) {
-      return;
+  // Element-wise calls by code come last: what they could take may go into a convolution, too.
+  for (const bool has_code : {false, true}) {
+    for (size_t index = 0; index < graph.nodes().size();) {
+      // A host that took something moves behind others, which are looked at in its place.
+      if (edges.is_free(index) || !ElementRegion(graph, edges, index).fuse(has_code)) {
+        ++index;
+      } else if (!Effort::may_go_on(edges)) {
+        return;
+      }
     }
   }
 }

@@ -86,6 +86,21 @@ ValueId filter_sums(const Node& node, const Extents& x, const IntegerFactor& w, 
   return without(node, sums, *w.zero, convolution(node, ones(node, one_image), ones(node, one_filter), inside, 1));
 }
 
+/// The numbers that a factor stands for, along dimension `axis`: f16 holds integers up to 2048.
+ValueId in_f16(const Node& node, const IntegerFactor& factor, size_t axis) {
+  if (!factor.zero) return converted(node, factor.value, DType::f16);
+  const size_t rank = node.graph().value(factor.value).extents.size();
+  return expression(node, "acc - zero", factor.value, {{"zero", along_axis(node, *factor.zero, axis, rank)}},
+                    DType::f16);
+}
+
+/// Whether x is better multiplied in f16: where it is padded, its zero point needs a term for each place of y, which
+/// takes longer to read in the first layer of a network than f16 takes to multiply.
+bool is_better_in_f16(const Extents& x, const Window& window, int64_t groups) {
+  constexpr int64_t most_channels = 16;
+  return has_padding(window) && groups == 1 && x[1] <= most_channels;
+}
+
 /// The zero point of a matrix: of one element, of one for each row or column, or with dimensions of its own.
 ValueId zero_of_matrix(const Node& node, ValueId zero, size_t axis, size_t rank) {
   if (node.graph().value(zero).extents.size() > 1) return with_rank(node.graph(), zero, rank);
@@ -117,11 +132,11 @@ ValueId along_axis(const Node& node, ValueId value, size_t axis, size_t rank) {
   return node.graph().reshape(value, std::move(result));
 }
 
-bool is_zero(const Node& node, int input) {
+bool is_known_to_be(const Node& node, int input, double number) {
   const HostTensor* known = node.host(input);
   if (known == nullptr) return false;
   for (size_t i = 0; i < known->size(); ++i) {
-    if (known->real(i) != 0) return false;
+    if (known->real(i) != number) return false;
   }
   return true;
 }
@@ -139,7 +154,7 @@ IntegerFactor integer_factor(const Node& node, int value, int zero) {
   }
   if (!node.has(zero)) return {node.operand(value), {}};
   require_type_of(node, zero, value);
-  return {node.operand(value), is_zero(node, zero) ? std::nullopt : std::optional(node.operand(zero))};
+  return {node.operand(value), is_known_to_be(node, zero, 0) ? std::nullopt : std::optional(node.operand(zero))};
 }
 
 ValueId integer_convolution(const Node& node, const IntegerFactor& x, const IntegerFactor& weights,
@@ -147,6 +162,9 @@ ValueId integer_convolution(const Node& node, const IntegerFactor& x, const Inte
   graph::Graph& graph = node.graph();
   const Extents image = graph.value(x.value).extents;
   const size_t rank = image.size();
+  if (x.zero && is_better_in_f16(image, window, groups)) {
+    return convolution(node, in_f16(node, x, 1), in_f16(node, weights, 0), window, groups);
+  }
   IntegerFactor w = centred(node, weights);
   if (w.zero) w.zero = along_axis(node, *w.zero, 1, rank);
   ValueId sums = convolution(node, x.value, w.value, window, groups);

@@ -26,8 +26,8 @@ IntegerFactor integer_factor(const Node& node, int value, int zero);
 /// Throws Error(parse_error) if a zero point, input `zero`, is of another type than input `value`.
 void require_type_of(const Node& node, int zero, int value);
 
-/// Whether all elements of an input are known to be 0.
-bool is_zero(const Node& node, int input);
+/// Whether all elements of an input are known to be `number`.
+bool is_known_to_be(const Node& node, int input, double number);
 
 /// Sums of a convolution as ONNX's Conv has it, in f32: exact as long as they are below 2^24 before and after zero
 /// points are taken off. Padding stands for 0.

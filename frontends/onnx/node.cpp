@@ -196,6 +196,12 @@ void Node::give_integers(ValueId stored, ValueId as_real) {
   values_.known[proto_.output(0)].as_real = as_real;
 }
 
+void Node::give_signed(ValueId stored, ValueId as_unsigned) {
+  if (!has_output(0)) return;
+  give_as(Type::INT8, stored);
+  values_.known[proto_.output(0)].as_unsigned = as_unsigned;
+}
+
 void Node::give_host(HostTensor tensor, int output) {
   if (!has_output(output)) return;
   budget().take_bytes(static_cast<int64_t>(tensor.size() * sizeof(int64_t)));

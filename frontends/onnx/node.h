@@ -36,7 +36,8 @@ struct Known {
   std::shared_ptr<const HostTensor> host;     ///< Its elements, where they are known and few.
   const onnx::TensorProto* tensor = nullptr;  ///< Its elements in the file.
   std::optional<Dequantised> dequantised = {};
-  std::optional<ValueId> as_real = {};  ///< Integers as f32, as they were before they were stored.
+  std::optional<ValueId> as_real = {};      ///< Integers as f32, as they were before they were stored.
+  std::optional<ValueId> as_unsigned = {};  ///< Elements of int8 and 128, as u8.
 };
 
 /// How elements of an ONNX type are stored, floating-point numbers as `dtype` where it is given. Throws Refusal for
@@ -103,6 +104,8 @@ class Node {
   const std::optional<Dequantised>& dequantised(int input) const { return known(input).dequantised; }
   /// Integers as f32, if the graph has them so too.
   const std::optional<ValueId>& as_real(int input) const { return known(input).as_real; }
+  /// Elements of int8 and 128, as u8, if the graph has them so too.
+  const std::optional<ValueId>& as_unsigned(int input) const { return known(input).as_unsigned; }
   /// Its elements, where they are known and few; otherwise null.
   const HostTensor* host(int input) const { return values_.host(known_name(input)); }
   /// The elements of an input of integers, of any rank; throws Refusal where they are computed, Error(parse_error) if
@@ -135,6 +138,8 @@ class Node {
   void give_dequantised(int32_t type, ValueId value, const Dequantised& from);
   /// The first result: integers of 32 bits, of which the graph has each exact value in f32 too.
   void give_integers(ValueId stored, ValueId as_real);
+  /// The first result: integers of 8 bits, of which the graph has 128 more than each as u8.
+  void give_signed(ValueId stored, ValueId as_unsigned);
   void give_host(HostTensor tensor, int output = 0);
   /// Elements that are in the model's file.
   void give_tensor(const onnx::TensorProto& tensor);

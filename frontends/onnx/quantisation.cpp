@@ -32,17 +32,51 @@ ValueId of_elements(const Node& node, int input, size_t axis, int64_t block) {
   return taken(node, node.operand(input), axis, positions);
 }
 
-/// `code` of x, its scale, and its zero point where there is one.
-ValueId scaled(const Node& node, const char* with_zero, const char* without, DType y) {
+/// The inverses of scales that are known, where quotients by them stay clear of the ends of f32's range.
+std::optional<ValueId> inverses(const Node& node, ValueId scale) {
+  const auto known = known_elements(node, scale);
+  if (!known) return std::nullopt;
+  constexpr double least = 0x1p-60, most = 0x1p60;
+  HostTensor::Reals elements;
+  for (const double each : *known) {
+    if (!(each >= least && each <= most)) return std::nullopt;
+    elements.push_back(1.0F / static_cast<float>(each));
+  }
+  const Extents& extents = node.graph().value(scale).extents;
+  return node.constant("inverse", DType::f32, HostTensor(onnx::TensorProto::FLOAT, extents, std::move(elements)));
+}
+
+int64_t block_of(const Node& node) {
   const int64_t block = node.attributes().integer("block_size", 0);
   if (block < 0) node.fail(fmt::format("block_size is {}, expected 0 or more", block));
+  return block;
+}
+
+/// `code` of x, its scale, its zero point where there is one, and the inverse of the scale if it is given.
+ValueId scaled(const Node& node, std::string_view code, DType y, std::optional<ValueId> inverse = {}) {
+  const int64_t block = block_of(node);
   const size_t axis = block > 0 ? node.axis(node.attributes().integer("axis", 1), node.rank()) : axis_of(node);
   const auto tensor = [&](int input) {
     return block > 0 ? of_elements(node, input, axis, block) : along_axis(node, node.operand(input), axis, node.rank());
   };
   std::vector<NamedValue> tensors = {{"scale", tensor(1)}};
   if (node.has(2)) tensors.push_back({"zero", tensor(2)});
-  return expression_within(node, node.has(2) ? with_zero : without, node.operand(0), tensors, y);
+  if (inverse) tensors.push_back({"inverse", along_axis(node, *inverse, axis, node.rank())});
+  return expression_within(node, code, node.operand(0), tensors, y);
+}
+
+/// rint(x / scale), and `zero` more. A division takes branches; where the inverse is known, two corrections round the
+/// quotient correctly (Markstein, IA-64 and Elementary Functions, 8.1). Infinities and what saturates need none.
+ValueId quantised(const Node& node, std::string_view zero, DType y) {
+  const auto inverse = block_of(node) == 0 ? inverses(node, node.operand(1)) : std::nullopt;
+  if (!inverse) return scaled(node, fmt::format("rintf(acc / scale){}", zero), y);
+  return scaled(node,
+                fmt::format("const float first = acc * inverse;\n"
+                            "    const float second = fmaf(fmaf(-first, scale, acc), inverse, first);\n"
+                            "    const float third = fmaf(fmaf(-second, scale, acc), inverse, second);\n"
+                            "    return rintf(fabsf(first) < 1048576.0f ? third : first){};",
+                            zero),
+                y, inverse);
 }
 
 /// The type that a node gives, by its attribute where it has one.
@@ -57,16 +91,19 @@ void read_dequantize(Node& node) {
   node.require_inputs(2, 3);
   const int32_t type = output_type(node, node.element_type(1));
   const DType x = node.dtype(0), y = node.values().storage_of(type);
-  const bool has_zero = node.has(2) && !is_zero(node, 2);
+  const bool has_zero = node.has(2) && !is_known_to_be(node, 2, 0);
   // Calls take factors of 8 bits, and those that are floating-point numbers have no zero points.
   if (size_of(x) != 1 || (is_floating(x) && has_zero) || node.attributes().integer("block_size", 0) != 0) {
-    return node.give_as(type, scaled(node, "(acc - zero) * scale", "acc * scale", y));
+    return node.give_as(type, scaled(node, node.has(2) ? "(acc - zero) * scale" : "acc * scale", y));
   }
   if (node.has(2)) require_type_of(node, 2, 0);
-  const auto zero = has_zero ? std::optional(node.operand(2)) : std::nullopt;
+  // Zero points of -128 are those of values behind a Relu: without them nothing has to be taken off.
+  const bool turns = has_zero && node.as_unsigned(0) && is_known_to_be(node, 2, -128);
+  const auto zero = has_zero && !turns ? std::optional(node.operand(2)) : std::nullopt;
   const bool is_uniform =
       graph::count_elements(node.extents(1)) == 1 && (!zero || graph::count_elements(node.extents(2)) == 1);
-  const Dequantised from{node.operand(0), node.operand(1), zero, axis_of(node), is_uniform};
+  const ValueId integers = turns ? *node.as_unsigned(0) : node.operand(0);
+  const Dequantised from{integers, node.operand(1), zero, axis_of(node), is_uniform};
   node.give_dequantised(type, dequantised(node, from, y), from);
 }
 
@@ -77,10 +114,13 @@ void read_quantize(Node& node) {
   if (is_floating(dtype)) {
     if (size_of(dtype) != 1) refuse(fmt::format("it makes elements of type {}", type_name(type)));
     if (node.attributes().integer("saturate", 1) == 0) refuse("its results do not saturate");
-    return node.give_as(type, scaled(node, "acc / scale + zero", "acc / scale", dtype));
+    return node.give_as(type, scaled(node, node.has(2) ? "acc / scale + zero" : "acc / scale", dtype));
   }
-  const ValueId wide =
-      scaled(node, "rintf(acc / scale) + zero", "rintf(acc / scale)", dtype == DType::i32 ? DType::f32 : dtype);
+  if (dtype == DType::i8 && node.has(2) && is_known_to_be(node, 2, -128)) {
+    const ValueId as_unsigned = quantised(node, "", DType::u8);
+    return node.give_signed(expression(node, "acc - 128.0f", as_unsigned, {}, DType::i8), as_unsigned);
+  }
+  const ValueId wide = quantised(node, node.has(2) ? " + zero" : "", dtype == DType::i32 ? DType::f32 : dtype);
   if (dtype != DType::i32) return node.give_as(type, wide);
   const IntegerRange range = range_of(type);
   if (range.largest - range.least >= int64_t{1} << 16) {
