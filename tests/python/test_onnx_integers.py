@@ -57,7 +57,9 @@ CONVOLUTIONS = [
     # x, w, pads, strides, groups, zero of x, zeros of w
     ((2, 3, 7, 9), (5, 3, 3, 3), (1, 1, 1, 1), (1, 1), 1, 0, 0),
     ((2, 3, 7, 9), (5, 3, 3, 3), (1, 0, 2, 1), (2, 1), 1, 131, 0),
-    ((1, 16, 8, 8), (32, 16, 3, 3), (1, 1, 1, 1), (1, 1), 1, 128, 0),
+    ((1, 16, 8, 8), (32, 16, 3, 3), (1, 1, 1, 1), (1, 1), 1, 128, 7),
+    ((1, 24, 8, 8), (32, 24, 3, 3), (1, 1, 1, 1), (1, 1), 1, 128, 0),
+    ((2, 24, 7, 8), (12, 24, 3, 3), (0, 1, 1, 0), (1, 2), 1, 131, -3),
     ((1, 16, 8, 8), (32, 16, 1, 1), (0, 0, 0, 0), (1, 1), 1, 77, 5),
     ((1, 6, 5, 7), (6, 1, 3, 3), (1, 1, 1, 1), (1, 1), 6, 200, 3),
     ((1, 6, 5, 7), (4, 3, 2, 3), (0, 1, 0, 0), (1, 2), 2, 1, -7),
@@ -140,7 +142,7 @@ def test_products_have_the_exact_sums(case, is_constant, tmp_path, context):
 
 def test_residuals_are_added_where_the_convolution_ends(tmp_path, context):
     """Two convolutions, each quantised, and their sum, quantised: one call for each convolution."""
-    x, w, v = integers("uint8", 1, 16, 8, 8), integers("int8", 16, 16, 3, 3), integers("int8", 16, 16, 1, 1)
+    x, w, v = integers("uint8", 1, 24, 8, 8), integers("int8", 16, 24, 3, 3), integers("int8", 16, 24, 1, 1)
     constants = {"w": w, "v": v, "s": np.float32(0.02), "xz": np.uint8(4), "wz": np.int8(0), "t": np.float32(3.0), "yz": np.uint8(90)}
     nodes = [files.node("DequantizeLinear", ["x", "s", "xz"], ["xf"])]
     for name, pads in (("w", (1, 1, 1, 1)), ("v", (0, 0, 0, 0))):
